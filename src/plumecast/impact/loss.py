@@ -8,14 +8,15 @@ any number of fires, plants and samples of the optics is then a matter of interp
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 from scipy.interpolate import PchipInterpolator
 
 from plumecast.base.errors import PlumecastError
-from plumecast.compute.dose import previous_snapshot
 from plumecast.impact.optics import (
+    KNOWN_DEPTH,
     LARGEST_ZENITH,
     REFERENCE,
     SKIES,
@@ -26,8 +27,7 @@ from plumecast.impact.optics import (
     optical_depth,
     tabulate,
 )
-from plumecast.impact.plants import Exposure, Panels, Plants, ac_power
-from plumecast.impact.sun import Ignition, sun_position
+from plumecast.impact.plants import Exposure, Ignition, Panels, Plants, ac_power, sun_position
 
 STEP = 0.5
 """Longest step in hours within which the sun stands still."""
@@ -147,7 +147,9 @@ class SmokeAt:
     begin: np.ndarray  # (M,) hours since ignition
     end: np.ndarray
     fire: np.ndarray  # (M,) index of the fire
-    fires: int  # number of fires
+    names: np.ndarray  # (F,) of the fires
+    ignitions: np.ndarray  # (F,) of the fires
+    last: np.ndarray  # (F,) hours of the fires
     depth: float  # of the column, m
     lower: np.ndarray | None = None  # band of the concentration
     upper: np.ndarray | None = None
@@ -164,20 +166,9 @@ class SmokeAt:
             upper=None if self.upper is None else self.upper[rows],
         )
 
-    def largest(self) -> float:
-        """The largest concentration of all."""
-        known = [item for item in (self.concentration, self.upper) if item is not None]
-        return float(max(item.max() for item in known))
-
-
-def interval_begins(fire: np.ndarray, hours: np.ndarray) -> np.ndarray:
-    """(M,) hour of the snapshot before, 0 for the first of a fire."""
-    before = previous_snapshot(fire, hours)
-    return np.where(before < 0, 0.0, hours[before])
-
 
 @dataclass(frozen=True, slots=True)
-class Conditions:
+class LossSettings:
     """What the loss depends on beside the smoke."""
 
     plants: Plants
@@ -198,63 +189,52 @@ class Losses:
     upper: np.ndarray | None
     by_optics: np.ndarray  # (N, P) sums over all fires
     beyond: float  # lost where the optical depth exceeds KNOWN_DEPTH, all fires and plants
-    models: dict[str, tuple[float, float]]  # lost, and lost by the reference in the same intervals
+    models: np.ndarray  # (K, 2) lost by each of SKIES, and by the reference in the same intervals
 
     def __add__(self, other: Losses) -> Losses:
-        def both(a: np.ndarray | None, b: np.ndarray | None) -> np.ndarray | None:
-            return None if a is None or b is None else a + b
-
-        models = {
-            name: (lost + other.models[name][0], same + other.models[name][1])
-            for name, (lost, same) in self.models.items()
-        }
-        return Losses(
-            self.clear + other.clear, self.lost + other.lost, both(self.lower, other.lower),
-            both(self.upper, other.upper), self.by_optics + other.by_optics,
-            self.beyond + other.beyond, models,
-        )  # fmt: skip
+        pairs = ((getattr(self, part.name), getattr(other, part.name)) for part in fields(self))
+        both: list[Any] = [None if a is None or b is None else a + b for a, b in pairs]
+        return Losses(*both)
 
 
-def losses(smoke: SmokeAt, given: Conditions, known_depth: float) -> Losses:
+def losses(smoke: SmokeAt, settings: LossSettings) -> Losses:
     """The losses of all fires; equal intervals of different fires are computed once."""
     spans = _ROUNDED * np.round(np.stack([smoke.begin, smoke.end], axis=1) / _ROUNDED)
     distinct, which = np.unique(spans, axis=0, return_inverse=True)
     which = which.reshape(-1)
-    optics = given.optics
-    most = max(optics.mee, optics.mee_range[1]) * smoke.largest()
+    optics = settings.optics
+    most = max(optics.mee, optics.mee_range[1]) * max(
+        float(item.max()) for item in (smoke.concentration, smoke.upper) if item is not None
+    )
     largest = float(optical_depth(np.array(most), smoke.depth, 1.0, optics.growth))
     if not np.isfinite(largest):
         raise PlumecastError("the smoke at the plants is not finite; check the prediction")
-    skies = {name: _Sky(name, largest, given) for name in SKIES}
+    skies = {name: _sky(name, largest, settings) for name in SKIES}
     total: Losses | None = None
     for start in range(0, len(distinct), _INTERVALS):
         rows = np.flatnonzero((which >= start) & (which < start + _INTERVALS))
+        intervals = distinct[start : start + _INTERVALS]
         tables = {
-            name: sky.table(distinct[start : start + _INTERVALS], given)
+            name: energy_table(intervals, settings.plants, settings.ignition, sky, settings.panels)
             for name, sky in skies.items()
         }
-        part = _block(smoke, rows, which[rows] - start, tables, given, known_depth)
+        part = _block(smoke, rows, which[rows] - start, tables, settings)
         total = part if total is None else total + part
     if total is None:
         raise PlumecastError("there are no fires; give at least one")
     return total
 
 
-class _Sky:
-    """A model of the sky, tabulated once for all intervals."""
-
-    def __init__(self, name: str, largest: float, given: Conditions) -> None:
-        optics, plants = given.optics, given.plants
-        limit = largest_aod(name, optics) - optics.background
-        ssas = np.array([optics.ssa])
-        if name == REFERENCE and optics.ssa_range[0] < optics.ssa_range[1]:
-            ssas = np.linspace(*optics.ssa_range, _SSA_NODES)
-        nodes = aod_nodes(optics.background, min(largest, max(limit, 1e-3)))
-        air = Air(day=given.ignition.day, albedo=given.panels.albedo)
-        self._sky = tabulate(name, nodes, ssas, plants.pressure, optics, air)
-
-    def table(self, intervals: np.ndarray, given: Conditions) -> EnergyTable:
-        return energy_table(intervals, given.plants, given.ignition, self._sky, given.panels)
+def _sky(name: str, largest: float, settings: LossSettings) -> SkyTable:
+    """A model of the sky, tabulated up to the largest optical depth of smoke."""
+    optics = settings.optics
+    limit = largest_aod(name, optics) - optics.background
+    ssas = np.array([optics.ssa])
+    if name == REFERENCE and optics.ssa_range[0] < optics.ssa_range[1]:
+        ssas = np.linspace(*optics.ssa_range, _SSA_NODES)
+    nodes = aod_nodes(optics.background, min(largest, max(limit, 1e-3)))
+    air = Air(day=settings.ignition.day, albedo=settings.panels.albedo)
+    return tabulate(name, nodes, ssas, settings.plants.pressure, optics, air)
 
 
 def _block(
@@ -262,12 +242,11 @@ def _block(
     rows: np.ndarray,
     interval: np.ndarray,
     tables: dict[str, EnergyTable],
-    given: Conditions,
-    known_depth: float,
+    settings: LossSettings,
 ) -> Losses:
     """The losses of some snapshots, whose intervals are those of the tables."""
-    table, optics, count = tables[REFERENCE], given.optics, len(given.plants.names)
-    shape = (smoke.fires, count)
+    table, optics, count = tables[REFERENCE], settings.optics, len(settings.plants.names)
+    shape = (smoke.names.size, count)
 
     def depth_of(concentration: np.ndarray, mee: float = optics.mee) -> np.ndarray:
         return optical_depth(concentration, smoke.depth, mee, optics.growth)
@@ -278,7 +257,7 @@ def _block(
         row, plant = np.nonzero(band[rows])
         lost = table.lost(interval[row], plant, depth_of(band[rows][row, plant]), optics.ssa)
         cell = smoke.fire[rows][row] * count + plant
-        return np.bincount(cell, lost, minlength=shape[0] * count).reshape(shape)
+        return np.bincount(cell, lost, shape[0] * count).reshape(shape)
 
     clear = np.zeros(shape)
     np.add.at(clear, smoke.fire[rows], table.clear(optics.ssa)[interval])
@@ -286,21 +265,19 @@ def _block(
     here, concentration = interval[row], smoke.concentration[rows][row, plant]
     aod = depth_of(concentration)
     lost = table.lost(here, plant, aod, optics.ssa)
-    sampled = [
-        np.bincount(
-            plant, table.lost(here, plant, depth_of(concentration, mee), ssa), minlength=count
-        )
-        for mee, ssa in zip(given.mee, given.ssa, strict=True)
-    ]
-    models = {}
+    by_optics = np.stack(
+        [
+            np.bincount(plant, table.lost(here, plant, depth_of(concentration, mee), ssa), count)
+            for mee, ssa in zip(settings.mee, settings.ssa, strict=True)
+        ]
+    )
+    models = []
     for name, other in tables.items():
         inside = aod + optics.background <= largest_aod(name, optics)
-        found = other.lost(here[inside], plant[inside], aod[inside], optics.ssa)
-        models[name] = (float(found.sum()), float(lost[inside].sum()))
+        here_lost = other.lost(here[inside], plant[inside], aod[inside], optics.ssa)
+        models.append((float(here_lost.sum()), float(lost[inside].sum())))
     central = per_fire(smoke.concentration)
     assert central is not None
-    beyond = float(lost[aod > known_depth].sum())
-    by_optics = np.stack(sampled)
-    return Losses(
-        clear, central, per_fire(smoke.lower), per_fire(smoke.upper), by_optics, beyond, models
-    )
+    beyond = float(lost[aod > KNOWN_DEPTH].sum())
+    ends = per_fire(smoke.lower), per_fire(smoke.upper)
+    return Losses(clear, central, *ends, by_optics, beyond, np.array(models))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +11,8 @@ import xarray as xr
 from plumecast.base.files import atomic_write, refuse_existing
 from plumecast.base.tables import write_table
 from plumecast.base.version import __version__
-from plumecast.impact.loss import Conditions, Losses
-from plumecast.impact.optics import Optics
+from plumecast.impact.loss import Losses, LossSettings, SmokeAt
+from plumecast.impact.optics import SKIES, Optics
 from plumecast.impact.plants import Panels
 from plumecast.scores.sampling import cluster_mean
 from plumecast.workflows.export import write_netcdf
@@ -30,28 +29,20 @@ FORMATS = (".csv", ".nc")
 _FOR = "mean over fires, in the hours from ignition to the last snapshot"
 
 
-@dataclass(frozen=True, slots=True)
-class LossFires:
-    """Names of the fires, their ignitions and their last hours, (F,)."""
-
-    names: np.ndarray
-    ignitions: np.ndarray
-    hours: np.ndarray
-
-
 def labelled(
-    found: Losses, fires: LossFires, given: Conditions, largest_aod: np.ndarray, coverage: float
+    sums: Losses, smoke: SmokeAt, settings: LossSettings, largest_aod: np.ndarray, coverage: float
 ) -> xr.Dataset:
     """The result of `solar_loss` from the sums of every fire."""
-    clear, lost = (_with_all(item) for item in (found.clear, found.lost))
-    lower, upper = _bands(found, fires, coverage)
+    clear, lost = (_with_all(item) for item in (sums.clear, sums.lost))
+    lower, upper = _bands(sums, smoke, coverage)
     mean_clear, mean_lost = clear.mean(axis=0), lost.mean(axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):
         percent, low, high = (
             np.where(mean_clear > 0.0, 100.0 * item / mean_clear, 0.0)
             for item in (mean_lost, lower, upper)
         )
-    cells = ("fire", "plant")
+    cells, utc = ("fire", "plant"), settings.ignition.is_utc
+    time = settings.ignition.time.isoformat()
     made = xr.Dataset(
         {
             "clear_energy": ("row", mean_clear, _attrs("energy under a clear sky, " + _FOR)),
@@ -61,29 +52,45 @@ def labelled(
             "lost_percent": ("row", percent, _attrs("share of the energy that is lost", "%")),
             "lost_percent_lower": (("part", "row"), low, _attrs("lower end of the interval", "%")),
             "lost_percent_upper": (("part", "row"), high, _attrs("upper end of the interval", "%")),
-            "fire_clear_energy": (cells, found.clear, _attrs("energy under a clear sky")),
-            "fire_lost_energy": (cells, found.lost, _attrs("energy lost to smoke")),
+            "fire_clear_energy": (cells, sums.clear, _attrs("energy under a clear sky")),
+            "fire_lost_energy": (cells, sums.lost, _attrs("energy lost to smoke")),
             "fire_largest_optical_depth": (
                 cells, largest_aod, _attrs("largest optical depth of smoke at 550 nm", "1")
             ),
         },
         coords={
-            "row": [*given.plants.names, ALL],
-            "plant": list(given.plants.names),
-            "megawatts": ("plant", given.plants.megawatts, {"units": "MW"}),
+            "row": [*settings.plants.names, ALL],
+            "plant": list(settings.plants.names),
+            "megawatts": ("plant", settings.plants.megawatts, {"units": "MW"}),
             "part": list(PARTS),
-            "fire": fires.names.astype(str),
-            "ignition_id": ("fire", fires.ignitions.astype(str)),
-            "hours": ("fire", fires.hours, {"units": "h"}),
+            "fire": smoke.names.astype(str),
+            "ignition_id": ("fire", smoke.ignitions.astype(str)),
+            "hours": ("fire", smoke.last, {"units": "h"}),
         },
-        attrs=_settings(given, coverage)
-        | {
-            "fires": int(fires.names.size),
-            "ignitions": int(np.unique(fires.ignitions).size),
-            "hours_after_ignition": float(fires.hours.max()),
+        attrs={
+            "title": "Solar energy lost to smoke",
+            "history": f"plumecast {__version__} impact",
+            "ignition_time": f"{time}Z" if utc else f"{time} local solar time",
+            "coverage": coverage,
+            **{f"optics_{name}": getattr(settings.optics, name) for name in Optics.__slots__},
+            **{f"panels_{name}": getattr(settings.panels, name) for name in Panels.__slots__},
+            "fires": int(smoke.names.size),
+            "ignitions": int(np.unique(smoke.ignitions).size),
+            "hours_after_ignition": float(smoke.last.max()),
         },
     )  # fmt: skip
-    return made.assign(_models(found, fires.names.size))
+    models = sums.models / smoke.names.size
+    text = (
+        "energy that all plants lose according to a model of the sky, in the intervals within its "
+    )
+    return made.assign_coords(model=list(SKIES)).assign(
+        model_lost_energy=("model", models[:, 0], _attrs(f"{text}range")),
+        reference_lost_energy=(
+            "model",
+            models[:, 1],
+            _attrs("the same intervals according to spectrl2"),
+        ),
+    )
 
 
 def _attrs(long_name: str, units: str = "MW h") -> dict[str, str]:
@@ -95,17 +102,17 @@ def _with_all(energy: np.ndarray) -> np.ndarray:
     return np.concatenate([energy, energy.sum(axis=-1, keepdims=True)], axis=-1)
 
 
-def _bands(found: Losses, fires: LossFires, coverage: float) -> tuple[np.ndarray, np.ndarray]:
+def _bands(sums: Losses, smoke: SmokeAt, coverage: float) -> tuple[np.ndarray, np.ndarray]:
     """Ends (part, P + 1) of the intervals of the mean over fires; NaN for an unknown part."""
-    lost, count = _with_all(found.lost), fires.names.size
-    mean, most = lost.mean(axis=0), _with_all(found.clear).mean(axis=0)
+    lost, count = _with_all(sums.lost), smoke.names.size
+    mean, most = lost.mean(axis=0), _with_all(sums.clear).mean(axis=0)
     ends = [np.full((2, mean.size), np.nan) for _ in PARTS[:-1]]
     tails = [0.5 * (1.0 - coverage), 0.5 * (1.0 + coverage)]
-    ends[0] = np.quantile(_with_all(found.by_optics) / count, tails, axis=0)
-    if found.lower is not None and found.upper is not None:
+    ends[0] = np.quantile(_with_all(sums.by_optics) / count, tails, axis=0)
+    if sums.lower is not None and sums.upper is not None:
         # The errors of all fires and plants are taken to have the same sign: an upper bound.
-        ends[1] = np.stack([_with_all(item).mean(axis=0) for item in (found.lower, found.upper)])
-    estimate = cluster_mean(lost, fires.ignitions)
+        ends[1] = np.stack([_with_all(item).mean(axis=0) for item in (sums.lower, sums.upper)])
+    estimate = cluster_mean(lost, smoke.ignitions)
     if estimate.freedom > 0:
         ends[2] = np.stack(estimate.interval(coverage))
     parts = np.stack(ends)
@@ -119,63 +126,27 @@ def _bands(found: Losses, fires: LossFires, coverage: float) -> tuple[np.ndarray
     return whole[:, 0], whole[:, 1]
 
 
-def _models(found: Losses, count: int) -> dict[str, object]:
-    values = np.array(list(found.models.values())) / count
-    return {
-        "model": list(found.models),
-        "model_lost_energy": (
-            "model", values[:, 0],
-            _attrs("energy that all plants lose according to a model of the sky, in the intervals "
-                   "within its range"),
-        ),
-        "reference_lost_energy": (
-            "model", values[:, 1],
-            _attrs("the same intervals according to spectrl2"),
-        ),
-    }  # fmt: skip
-
-
-def _settings(given: Conditions, coverage: float) -> dict[str, object]:
-    optics, panels = given.optics, given.panels
-    ignition = given.ignition.time.isoformat() + ("Z" if given.ignition.is_utc else "")
-    kept = {f"optics_{name}": getattr(optics, name) for name in Optics.__slots__}
-    kept |= {f"panels_{name}": getattr(panels, name) for name in Panels.__slots__}
-    return {
-        "title": "Solar energy lost to smoke",
-        "history": f"plumecast {__version__} impact",
-        "ignition_time": ignition + ("" if given.ignition.is_utc else " local solar time"),
-        "coverage": coverage,
-        **kept,
-    }
-
-
 def loss_rows(loss: xr.Dataset) -> list[dict[str, Any]]:
     """A row for each plant and one for all of them; None for a part that is not known."""
     rows = []
     for name in loss["row"].values.tolist():
         one = loss.sel(row=name)
-        plants = slice(None) if name == ALL else [name]
+        plants = loss.sel(plant=slice(None) if name == ALL else [name])
         row: dict[str, Any] = {
             "plant": name,
-            "megawatts": float(loss["megawatts"].sel(plant=plants).sum()),
-            "largest_optical_depth": float(
-                loss["fire_largest_optical_depth"].sel(plant=plants).max()
-            ),
+            "megawatts": float(plants["megawatts"].sum()),
+            "largest_optical_depth": float(plants["fire_largest_optical_depth"].max()),
         }
         for variable in ("clear_energy", "lost_energy", "lost_percent"):
-            row[_column(variable)] = float(one[variable])
+            row[variable.replace("energy", "mwh")] = float(one[variable])
         for part in PARTS:
             for end in ("lower", "upper"):
                 for variable in ("lost_energy", "lost_percent"):
                     value = float(one[f"{variable}_{end}"].sel(part=part))
-                    key = f"{_column(variable)}_{end}_{part}"
-                    row[key] = None if value != value else value
+                    key = f"{variable.replace('energy', 'mwh')}_{end}_{part}"
+                    row[key] = None if np.isnan(value) else value
         rows.append(row)
     return rows
-
-
-def _column(variable: str) -> str:
-    return variable.replace("energy", "mwh")
 
 
 def write_loss(loss: xr.Dataset, path: str | Path) -> Path:

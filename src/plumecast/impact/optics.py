@@ -55,15 +55,11 @@ class Optics:
 
     def __post_init__(self) -> None:
         _check_range("mee", self.mee, self.mee_range, (0.1, 20.0), "m²/g")
-        _check_range("ssa", self.ssa, self.ssa_range, (0.5, 0.99), "")
+        _check_range("ssa", self.ssa, self.ssa_range, (0.5, 0.99))
         limits = {"growth": (0.5, 5.0), "angstrom": (0.0, 3.0), "asymmetry": (0.0, 0.95)}
-        for name, (low, high) in (limits | {"background": (0.0, 1.0)}).items():
-            _check_within(name, getattr(self, name), low, high)
-
-
-def _check_within(name: str, value: float, low: float, high: float, unit: str = "") -> None:
-    if not low <= value <= high:
-        raise PlumecastError(f"{name}={value:g} must lie within {low:g} … {high:g} {unit}".rstrip())
+        for name, ends in (limits | {"background": (0.0, 1.0)}).items():
+            value = getattr(self, name)
+            _check_range(name, value, (value, value), ends)
 
 
 def _check_range(
@@ -71,20 +67,19 @@ def _check_range(
     value: float,
     between: tuple[float, float],
     limits: tuple[float, float],
-    unit: str,
+    unit: str = "",
 ) -> None:
     if len(between) != 2 or between[0] > between[1]:
         advice = "give two numbers, the lower one first"
         raise ArgumentError(f"{name}_range", between, advice, problem="is not a range")
     low, high = between
     for end in (value, low, high):
-        _check_within(name, end, *limits, unit)
+        if not limits[0] <= end <= limits[1]:
+            within = f"{limits[0]:g} … {limits[1]:g} {unit}".rstrip()
+            raise PlumecastError(f"{name}={end:g} must lie within {within}")
     if not low <= value <= high:
         raise ArgumentError(
-            name,
-            value,
-            "state both",
-            problem=f"lies outside its range, {low:g},{high:g}",
+            name, value, "state both", problem=f"lies outside its range, {low:g},{high:g}"
         )
 
 
@@ -131,16 +126,16 @@ def check_depth(depth: float) -> None:
 
 def column_depth(smoke: xr.DataArray, stated: float | None = None) -> float:
     """The depth of the column in m: the stated one, or that which the smoke records."""
-    found = recorded_depth(smoke.attrs) if stated is None else stated
-    if found is None:
+    depth = recorded_depth(smoke.attrs) if stated is None else stated
+    if depth is None:
         raise ArgumentError(
             "column_depth",
             None,
             f"'{smoke.name}' does not record the depth of its column; state it in m (15000 for "
             "simulated fires; WRF: the height of the model top above ground)",
         )
-    check_depth(found)
-    return float(found)
+    check_depth(depth)
+    return float(depth)
 
 
 def sample_optics(optics: Optics, count: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -201,18 +196,16 @@ def spectrl2(
 
 
 def _extra(air: Air) -> float:
-    irradiance = _pvlib("irradiance")
-    return float(irradiance.get_extra_radiation(air.day))
+    return float(_pvlib("irradiance").get_extra_radiation(air.day))
 
 
 def bird(
     zenith: np.ndarray, aod: np.ndarray, ssa: np.ndarray, optics: Optics, air: Air
 ) -> Irradiance:
     """Bird and Hulstrom's broadband model; its aerosol absorbs a fixed share: no `ssa`."""
-    clearsky, atmosphere = _pvlib("clearsky"), _pvlib("atmosphere")
-    found = clearsky.bird(
+    sky = _pvlib("clearsky").bird(
         zenith,
-        atmosphere.get_relative_airmass(zenith),
+        _pvlib("atmosphere").get_relative_airmass(zenith),
         at_wavelength(aod, optics, 380.0),
         at_wavelength(aod, optics, 500.0),
         air.water,
@@ -221,22 +214,21 @@ def bird(
         dni_extra=_extra(air),
         albedo=air.albedo,
     )
-    return np.asarray(found["dni"]), np.asarray(found["dhi"])
+    return np.asarray(sky["dni"]), np.asarray(sky["dhi"])
 
 
 def simplified_solis(
     zenith: np.ndarray, aod: np.ndarray, ssa: np.ndarray, optics: Optics, air: Air
 ) -> Irradiance:
     """Ineichen's broadband model, for optical depths up to 0.45 at 700 nm; `ssa` has no effect."""
-    clearsky = _pvlib("clearsky")
-    found = clearsky.simplified_solis(
+    sky = _pvlib("clearsky").simplified_solis(
         90.0 - zenith,
         aod700=at_wavelength(aod, optics, 700.0),
         precipitable_water=air.water,
         pressure=air.pressure,
         dni_extra=_extra(air),
     )
-    return np.asarray(found["dni"]), np.asarray(found["dhi"])
+    return np.asarray(sky["dni"]), np.asarray(sky["dhi"])
 
 
 SKIES: dict[str, tuple[Model, float]] = {
@@ -252,8 +244,7 @@ REFERENCE = "spectrl2"
 
 def largest_aod(name: str, optics: Optics) -> float:
     """The largest optical depth at 550 nm that a model is used for."""
-    limit = SKIES[name][1]
-    return float(limit * (700.0 / 550.0) ** optics.angstrom)
+    return float(SKIES[name][1] * (700.0 / 550.0) ** optics.angstrom)
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,22 +263,15 @@ class SkyTable:
 
     def at(self, zenith: np.ndarray, pressure: np.ndarray) -> Irradiance:
         """Beam and diffuse irradiance (N, A, S) at N zenith angles and pressures."""
-        first, share = self._between(pressure)
-        rows = np.arange(zenith.size)
-        last = np.minimum(first + 1, self.pressures.size - 1)
+        rows, low, high = np.arange(zenith.size), self.pressures[0], self.pressures[-1]
+        share = np.clip((pressure - low) / (high - low if high > low else 1.0), 0.0, 1.0)
         weight = share[:, np.newaxis, np.newaxis]
         made = []
         for spline in self._splines:
             values = spline(zenith)
-            mixed = (1.0 - weight) * values[rows, first] + weight * values[rows, last]
+            mixed = (1.0 - weight) * values[rows, 0] + weight * values[rows, -1]
             made.append(np.maximum(mixed, 0.0))
         return made[0], made[1]
-
-    def _between(self, pressure: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        if self.pressures.size == 1:
-            return np.zeros(pressure.size, dtype=np.int64), np.zeros(pressure.size)
-        share = (pressure - self.pressures[0]) / (self.pressures[1] - self.pressures[0])
-        return np.zeros(pressure.size, dtype=np.int64), np.clip(share, 0.0, 1.0)
 
 
 def tabulate(

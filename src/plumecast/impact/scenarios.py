@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import Any, TypeAlias
 
 import numpy as np
 import xarray as xr
@@ -24,6 +24,7 @@ from plumecast.data.schema import final_rows
 from plumecast.data.store import open_snapshots
 from plumecast.data.writers import describe_grid
 from plumecast.scores.quantities import as_integrals, find_quantity
+from plumecast.scores.sampling import group_sums
 from plumecast.sources.places import Places
 from plumecast.surrogate.surrogate import Surrogate
 from plumecast.workflows.fires.sources import FireSource
@@ -55,45 +56,29 @@ READ = 256
 Source: TypeAlias = xr.Dataset | str | Path | FireSource
 
 
-@runtime_checkable
-class SimulatedSmoke(FireSource, Protocol):
-    """Fires that are simulated on demand, perhaps with their smoke."""
-
-    with_smoke: bool
-
-    def first(self) -> xr.Dataset:
-        """The snapshots of the first fire."""
-        ...
-
-
 def opened(source: Source, surrogate: Surrogate | None) -> xr.Dataset | FireSource:
     """A Dataset or fires made on demand; opens a store. Raises if there is no smoke to compare."""
     if isinstance(source, FireSource):
-        simulated = isinstance(source, SimulatedSmoke) and source.with_smoke
-        if surrogate is None and not simulated:
+        if surrogate is None and not getattr(source, "with_smoke", False):
             raise PlumecastError("these fires have no smoke; give a surrogate too")
         return source
-    if surrogate is not None:
-        fields = list(surrogate.inputs.names)
-        return source if isinstance(source, xr.Dataset) else open_snapshots(source, fields=fields)
-    data = source if isinstance(source, xr.Dataset) else open_snapshots(source, fields=())
-    if SMOKE not in data:
-        raise PlumecastError("there is no 'smoke'; give a surrogate that predicts it")
-    return data if isinstance(source, xr.Dataset) else open_snapshots(source, fields=(SMOKE,))
+    fields = [SMOKE] if surrogate is None else list(surrogate.inputs.names)
+    if surrogate is None:
+        data = source if isinstance(source, xr.Dataset) else open_snapshots(source, fields=())
+        if SMOKE not in data:
+            raise PlumecastError("there is no 'smoke'; give a surrogate that predicts it")
+    return source if isinstance(source, xr.Dataset) else open_snapshots(source, fields=fields)
 
 
-def _grid_of(source: xr.Dataset | FireSource) -> xr.Dataset:
+def _grid_of(source: Any) -> xr.Dataset:
     """The grid of smoke that is stored or simulated: its coordinates without those of snapshots."""
-    if isinstance(source, FireSource):
-        assert isinstance(source, SimulatedSmoke)
-        source = source.first()
-    known = ("y", "x", "lat", "lon")
-    kept = {
+    source = source if isinstance(source, xr.Dataset) else source.first()
+    coords = {
         name: item
         for name, item in source.variables.items()
-        if SNAPSHOT not in item.dims and (name in known or is_mapping(item))
+        if SNAPSHOT not in item.dims and (name in ("y", "x", "lat", "lon") or is_mapping(item))
     }
-    return xr.Dataset(coords=kept)
+    return xr.Dataset(coords=coords)
 
 
 def refuse_same_store(sources: Mapping[str, xr.Dataset | FireSource]) -> None:
@@ -132,27 +117,36 @@ def common_grid(
 def _same_axis(one: xr.Dataset, two: xr.Dataset, axis: str) -> bool:
     if one.sizes.get(axis) != two.sizes.get(axis):
         return False
-    known = [part[axis].values for part in (one, two) if axis in part.coords]
-    if len(known) < 2:
+    if axis not in one.coords or axis not in two.coords:
         return True
-    reach = GRID_TOLERANCE * max(float(np.abs(known[0]).max()), 1.0)
-    return bool(np.abs(known[0] - known[1]).max() <= reach)
+    reach = GRID_TOLERANCE * max(float(np.abs(one[axis]).max()), 1.0)
+    return np.allclose(one[axis], two[axis], rtol=0.0, atol=reach)
 
 
-def sample_stored(
-    cells: Places, source: xr.Dataset | FireSource, request: Request, resources: Resources
+def sample_smoke(
+    cells: Places,
+    source: xr.Dataset | FireSource,
+    request: Request,
+    surrogate: Surrogate | None,
+    *,
+    weather: xr.Dataset | None,
+    resources: Resources,
 ) -> Sampled:
-    """The stored or simulated smoke of the last snapshot of every fire in some cells.
+    """The smoke of the last snapshot of every fire in some cells, for the quantity of a request.
 
-    It is what the quantity of the request is read from.
+    It is predicted by the surrogate; without one it is stored or simulated.
     """
-    function = partial(_stored_block, cells, request)
-    parts: Iterable[PlaceSamples] = (
-        source.sums(function, None, resources.progress)
-        if isinstance(source, FireSource)
-        else map(function, _final_blocks(source))
+    if surrogate is None:
+        function = partial(_stored_block, cells, request)
+        if isinstance(source, FireSource):
+            return Sampled(tuple(source.sums(function, None, resources.progress)))
+        return Sampled(tuple(map(function, _final_blocks(source))))
+    if isinstance(source, xr.Dataset) and not request.reading.hours:
+        last = np.isin(np.arange(source.sizes[SNAPSHOT]), final_rows(source))
+        source = source.assign_coords(is_final=(SNAPSHOT, last))
+    return sample_fires(
+        cells, surrogate, source, request, weather=weather, describe=_described, resources=resources
     )
-    return Sampled(tuple(parts))
 
 
 def _final_blocks(data: xr.Dataset) -> Iterator[xr.Dataset]:
@@ -183,24 +177,6 @@ def _stored_block(cells: Places, request: Request, block: xr.Dataset) -> PlaceSa
     return _described(samples, block, values)
 
 
-def sample_predicted(
-    cells: Places,
-    surrogate: Surrogate,
-    source: xr.Dataset | FireSource,
-    request: Request,
-    *,
-    weather: xr.Dataset | None,
-    resources: Resources,
-) -> Sampled:
-    """The predicted smoke of the last snapshot of every fire in some cells, for a quantity."""
-    if isinstance(source, xr.Dataset) and not request.reading.hours:
-        last = np.isin(np.arange(source.sizes[SNAPSHOT]), final_rows(source))
-        source = source.assign_coords(is_final=(SNAPSHOT, last))
-    return sample_fires(
-        cells, surrogate, source, request, weather=weather, describe=_described, resources=resources
-    )
-
-
 def _described(samples: PlaceSamples, block: xr.Dataset, smoke: np.ndarray) -> PlaceSamples:
     """Samples with the place of ignition and a checksum of every fire."""
     count = smoke.shape[0]
@@ -224,7 +200,6 @@ class Pairs:
     first: np.ndarray  # (M,) number of the pair of every sample of the reference, −1 for none
     second: np.ndarray  # (N,) likewise of the other
     ignitions: np.ndarray  # (K,) of the pairs
-    by: str  # "fire_id" or "ignition_id"
     moved: int  # names that both have, but that begin at other places
 
     @property
@@ -240,13 +215,10 @@ class Pairs:
 
 def _by_pair(values: np.ndarray, pair: np.ndarray, count: int) -> np.ndarray:
     """Mean over the samples of every pair."""
-    used = np.flatnonzero(pair >= 0)
-    order = used[np.argsort(pair[used], kind="stable")]
-    starts = np.searchsorted(pair[order], np.arange(count))
-    sizes = np.diff(np.append(starts, order.size))
-    sums = np.add.reduceat(values[order].astype(np.float64), starts, axis=0)
-    means: np.ndarray = sums / sizes[:, None]
-    return means
+    used = pair >= 0
+    sizes = np.bincount(pair[used], minlength=count)
+    sums = group_sums(values[used].astype(np.float64), pair[used], count)
+    return np.asarray(sums / sizes[:, None])
 
 
 def match(one: PlaceSamples, two: PlaceSamples, columns: int) -> Pairs:
@@ -256,11 +228,10 @@ def match(one: PlaceSamples, two: PlaceSamples, columns: int) -> Pairs:
     pair has the fires of one ignition. Fires that share a name but begin at other places are not
     the same and are left out.
     """
-    for by in ("fire_id", "ignition_id"):
-        names = [_names(part, by) for part in (one, two)]
-        shared = np.intersect1d(names[0], names[1])
-        if shared.size:
-            break
+    names = [np.char.add(np.char.add(part.ignitions, "\n"), part.fires) for part in (one, two)]
+    if not np.isin(names[0], names[1]).any():
+        names = [part.ignitions.astype(str) for part in (one, two)]
+    shared = np.intersect1d(names[0], names[1])
     cells = np.concatenate([one.labels[ORIGIN], two.labels[ORIGIN]])
     numbers = np.concatenate([_numbered(part, shared) for part in names])
     near = _near(cells, numbers, shared.size, columns)
@@ -268,23 +239,12 @@ def match(one: PlaceSamples, two: PlaceSamples, columns: int) -> Pairs:
     first, second = (_numbered(part, kept) for part in names)
     _, rows = np.unique(first, return_index=True)
     ignitions = one.ignitions[rows[-kept.size :]] if kept.size else one.ignitions[:0]
-    return Pairs(first, second, ignitions, by, shared.size - kept.size)
-
-
-def _names(samples: PlaceSamples, by: str) -> np.ndarray:
-    if by == "ignition_id":
-        return samples.ignitions.astype(str)
-    both = zip(samples.ignitions.astype(str), samples.fires.astype(str), strict=True)
-    return np.array(["\n".join(pair) for pair in both])
+    return Pairs(first, second, ignitions, shared.size - kept.size)
 
 
 def _numbered(names: np.ndarray, shared: np.ndarray) -> np.ndarray:
     """(M,) index of every name among the sorted shared ones, −1 for others."""
-    index = np.searchsorted(shared, names)
-    inside = index < shared.size
-    found = np.full(names.size, -1, dtype=np.int64)
-    found[inside] = np.where(shared[index[inside]] == names[inside], index[inside], -1)
-    return found
+    return np.where(np.isin(names, shared), np.searchsorted(shared, names), -1)
 
 
 def _near(cells: np.ndarray, numbers: np.ndarray, count: int, columns: int) -> np.ndarray:
@@ -308,26 +268,45 @@ def choose_pairs(
     columns: int,
     paired: bool | None,
     names: tuple[str, str],
-) -> Pairs | None:
-    """The pairs to compare, or None for an unpaired comparison.
+) -> tuple[Pairs | None, list[str]]:
+    """The pairs to compare, or None for an unpaired comparison; and notes on who has no partner.
 
     `paired` True or False demands one of the two; None decides by LEAST_SHARED.
     """
     if paired is False:
-        return None
+        return None, []
     pairs = match(one, two, columns)
-    least = 1 if paired else 2
-    if pairs.shared < least:
-        if paired:
-            why = (
-                f"{pairs.moved} have the same name but begin at other places"
-                if pairs.moved
-                else f"the first are '{one.ignitions[0]}' and '{two.ignitions[0]}'"
-            )
-            raise PlumecastError(
-                f"paired=True needs common ignitions, but '{names[0]}' and '{names[1]}' have none "
-                f"({why}); give them the same ignition_id, or compare unpaired"
-            )
-        return None
+    both = f"'{names[0]}' and '{names[1]}'"
+    if paired and pairs.shared < 1:
+        why = (
+            f"{pairs.moved} have the same name but begin at other places"
+            if pairs.moved
+            else f"the first are '{one.ignitions[0]}' and '{two.ignitions[0]}'"
+        )
+        raise PlumecastError(
+            f"paired=True needs common ignitions, but {both} have none ({why}); give them the same "
+            "ignition_id, or compare unpaired"
+        )
     smaller = min(np.unique(part.ignitions).size for part in (one, two))
-    return pairs if paired or pairs.shared >= LEAST_SHARED * smaller else None
+    if not paired and pairs.shared < max(2, LEAST_SHARED * smaller):
+        text = (
+            f"{both} share {pairs.shared} ignitions and are compared as independent fires; with "
+            "the same ignitions in both, far fewer fires are needed"
+        )
+        if pairs.moved:
+            text += f" ({pairs.moved} have the same name but begin at other places)"
+        return None, [text]
+    notes = []
+    alone = [int((part < 0).sum()) for part in (pairs.first, pairs.second)]
+    if any(alone):
+        notes.append(
+            f"{pairs.ignitions.size} pairs of {pairs.shared} common ignitions are compared; "
+            f"{alone[0]} fires of '{names[0]}' and {alone[1]} of '{names[1]}' have no partner and "
+            "are left out"
+        )
+    if pairs.moved:
+        notes.append(
+            f"{pairs.moved} names occur in {both}, but begin at other places: they are not counted "
+            "as the same ignition"
+        )
+    return pairs, notes

@@ -17,21 +17,22 @@ from plumecast.base.deprecated import folded_arguments
 from plumecast.base.errors import PlumecastError, PlumecastWarning
 from plumecast.base.names import IGNITION_TIME, SMOKE, SNAPSHOT
 from plumecast.base.values import setting
+from plumecast.compute.dose import previous_snapshot
 from plumecast.compute.resources import LOCAL, Resources
 from plumecast.data.store import open_snapshots
-from plumecast.impact.loss import Conditions, SmokeAt, interval_begins, losses
-from plumecast.impact.loss_result import LossFires, labelled
-from plumecast.impact.optics import (
-    KNOWN_DEPTH,
-    Optics,
-    optical_depth,
-    sample_optics,
-)
+from plumecast.impact.loss import LossSettings, SmokeAt, losses
+from plumecast.impact.loss_result import labelled
+from plumecast.impact.optics import KNOWN_DEPTH, Optics, optical_depth, sample_optics
 from plumecast.impact.optics import (
     column_depth as depth_of,
 )
-from plumecast.impact.plants import ALTITUDE, Panels, plants_of
-from plumecast.impact.sun import read_ignition_time, read_ignition_times
+from plumecast.impact.plants import (
+    ALTITUDE,
+    Panels,
+    plants_of,
+    read_ignition_time,
+    read_ignition_times,
+)
 from plumecast.scores.quantities import as_integrals, checkpoint_hours
 from plumecast.scores.reading import AS_STORED, Reading
 from plumecast.scores.sampling import check_coverage
@@ -166,36 +167,31 @@ def solar_loss(
         samples = dense_samples(where, surrogate, fires, reading, resources=resources)
     times = samples.labels.get(IGNITION_TIME, np.full(samples.hours.size, ""))
     groups = read_ignition_times(ignition_time, times, local_hour)
-    given = Conditions(plants, groups[0][0], optics, panels, mee, ssa)
-    lower, upper = uncertainty.lower, uncertainty.upper
-    if lower is None and upper is None:
+    settings = LossSettings(plants, groups[0][0], optics, panels, mee, ssa)
+    bands = uncertainty.lower, uncertainty.upper
+    if bands[0] is None and bands[1] is None:
         if surrogate is None:
-            lower, upper = stored_bands(where, grid)
-        else:
-            lower, upper = predicted_bands(surrogate, samples, uncertainty.coverage)
-    smoke, names = smoke_at(
-        samples,
-        depth=unrecorded.column_depth, interval=reading.interval, lower=lower, upper=upper,
-    )  # fmt: skip
-    lost = reduce(
-        add,
-        (
-            losses(smoke.at(rows, later), replace(given, ignition=start), KNOWN_DEPTH)
-            for start, rows, later in groups
-        ),
+            bands = stored_bands(where, grid)
+        elif surrogate.error_bars is not None:
+            coverage = uncertainty.coverage
+            bands = surrogate.error_bars.interval(samples.values, coverage, samples.hours)
+    smoke = smoke_at(samples, bands, depth=unrecorded.column_depth, interval=reading.interval)
+    parts = (
+        losses(smoke.at(rows, later), replace(settings, ignition=start))
+        for start, rows, later in groups
     )
+    lost = reduce(add, parts)
     aod = optical_depth(smoke.concentration, smoke.depth, optics.mee, optics.growth)
-    largest = np.zeros((names.names.size, len(where)))
+    largest = np.zeros((smoke.names.size, len(where)))
     np.maximum.at(largest, smoke.fire, aod)
-    if lost.beyond > 0.0:
-        _warn_of_depth(smoke, aod, names, where, lost.beyond / float(lost.lost.sum()))
-    _warn_of_gaps(smoke, names)
-    made = labelled(lost, names, given, largest, uncertainty.coverage)
+    beyond = lost.beyond / float(lost.lost.sum()) if lost.beyond > 0.0 else 0.0
+    _warn_of_smoke(smoke, aod, where, beyond)
     record: dict[str, Any] = {} if surrogate is None else model_record(surrogate)
     if ignition_time is None:
         record["ignition_time"] = _span(times)
     if not isinstance(fires, PlaceSamples):
         record["fires_from"] = fires_origin(fires)
+    made = labelled(lost, smoke, settings, largest, uncertainty.coverage)
     return made.assign_attrs(
         column_depth_m=smoke.depth, places=where.source, optics_seed=uncertainty.seed, **record
     )
@@ -230,11 +226,6 @@ def dense_samples(
     )
 
 
-def records_ignition(data: xr.Dataset) -> bool:
-    """Whether all fires record their time of ignition."""
-    return IGNITION_TIME in data.variables and bool((data[IGNITION_TIME].values != "").all())
-
-
 def _span(recorded: np.ndarray) -> str:
     """The recorded times of ignition in words."""
     times = sorted(set(recorded.tolist()))
@@ -242,6 +233,11 @@ def _span(recorded: np.ndarray) -> str:
     if len(times) == 1:
         return f"{times[0]}{clock}, as recorded"
     return f"{times[0]} to {times[-1]}{clock}, as each fire records"
+
+
+def records_ignition(data: xr.Dataset) -> bool:
+    """Whether all fires record their time of ignition."""
+    return IGNITION_TIME in data.variables and bool((data[IGNITION_TIME].values != "").all())
 
 
 def _grid(fires: xr.Dataset | str | Path | PlaceSamples, surrogate: Surrogate | None) -> xr.Dataset:
@@ -262,8 +258,8 @@ def grid_for(surrogate: Surrogate, fires: xr.Dataset | str | Path) -> xr.Dataset
     """
     names = list(surrogate.inputs.names)
     data = fires if isinstance(fires, xr.Dataset) else open_snapshots(fires, fields=names)
-    known = {LOCAL_HOUR: data.attrs[LOCAL_HOUR]} if LOCAL_HOUR in data.attrs else {}
-    grid = surrogate.grid.assign_attrs(known)
+    hour = {LOCAL_HOUR: data.attrs[LOCAL_HOUR]} if LOCAL_HOUR in data.attrs else {}
+    grid = surrogate.grid.assign_attrs(hour)
     if records_ignition(data):
         grid = grid.assign_coords({IGNITION_TIME: data[IGNITION_TIME].variable})
     if ALTITUDE in data.variables and data[ALTITUDE].dims == ("y", "x"):
@@ -287,23 +283,13 @@ def stored_bands(
     return ends[0], ends[1]
 
 
-def predicted_bands(
-    surrogate: Surrogate, samples: PlaceSamples, coverage: float
-) -> tuple[np.ndarray, np.ndarray] | tuple[None, None]:
-    """The error bars (M, P) of predicted smoke at places; None for a surrogate without them."""
-    if surrogate.error_bars is None:
-        return None, None
-    return surrogate.error_bars.interval(samples.values, coverage, samples.hours)
-
-
 def smoke_at(
     samples: PlaceSamples,
+    bands: tuple[np.ndarray | None, np.ndarray | None],
     *,
     depth: float | None = None,
     interval: float | None = None,
-    lower: np.ndarray | None = None,
-    upper: np.ndarray | None = None,
-) -> tuple[SmokeAt, LossFires]:
+) -> SmokeAt:
     """Concentrations between snapshots, from smoke (sums over checkpoints) at places."""
     if not np.isfinite(samples.hours).all():
         row = int(np.argmin(np.isfinite(samples.hours)))
@@ -311,26 +297,28 @@ def smoke_at(
             f"fire {samples.fires[row]}: the hours since ignition are unknown; add the coordinate "
             "'hours'"
         )
-    if (lower is None) != (upper is None):
+    if (bands[0] is None) != (bands[1] is None):
         raise PlumecastError("give both lower and upper, or neither")
     names, first, fire = np.unique(samples.fires, return_index=True, return_inverse=True)
     last = np.zeros(names.size)
     np.maximum.at(last, fire, samples.hours)
+    before = previous_snapshot(samples.fires, samples.hours)
     concentration = np.asarray(samples.between(interval), dtype=np.float64)
     array = samples.as_array()
     spacing = checkpoint_hours(array, interval)
-    bands = [_band(end, samples, concentration, spacing) for end in (lower, upper)]
-    made = SmokeAt(
+    lower, upper = (_band(end, samples, concentration, spacing) for end in bands)
+    return SmokeAt(
         concentration,
-        begin=interval_begins(samples.fires, samples.hours),
+        begin=np.where(before < 0, 0.0, samples.hours[before]),
         end=samples.hours,
         fire=fire.reshape(-1),
-        fires=names.size,
+        names=names,
+        ignitions=samples.ignitions[first],
+        last=last,
         depth=depth_of(array, depth),
-        lower=bands[0],
-        upper=bands[1],
+        lower=lower,
+        upper=upper,
     )
-    return made, LossFires(names, samples.ignitions[first], last)
 
 
 def _band(
@@ -349,34 +337,31 @@ def _band(
             f"at {samples.values.shape[1]} places"
         )
     even = np.maximum(end, 0.0) * (spacing / np.maximum(samples.hours, spacing))[:, np.newaxis]
-    known = samples.values > 0.0
-    ratio = np.maximum(end, 0.0) / np.where(known, samples.values, 1.0)
-    made: np.ndarray = np.where(known, concentration * ratio, even)
-    return made
+    smoky = samples.values > 0.0
+    ratio = np.maximum(end, 0.0) / np.where(smoky, samples.values, 1.0)
+    return np.asarray(np.where(smoky, concentration * ratio, even))
 
 
-def _warn_of_depth(
-    smoke: SmokeAt, aod: np.ndarray, fires: LossFires, places: Places, share: float
-) -> None:
-    """Warn of optical depths beyond what is known, with their share of the loss."""
+def _warn_of_smoke(smoke: SmokeAt, aod: np.ndarray, places: Places, share: float) -> None:
+    """Warn of optical depths beyond what is known, and of snapshots that are many hours apart.
+
+    `share` is the part of the loss that is from such depths.
+    """
     row, plant = np.unravel_index(int(np.argmax(aod)), aod.shape)
-    warnings.warn(
-        f"the optical depth of the smoke reaches {aod.max():.3g} (fire "
-        f"{fires.names[smoke.fire[row]]} at {places.names[plant]}, {smoke.end[row]:g} h); "
-        f"{share:.0%} of the lost energy is from depths beyond {KNOWN_DEPTH:g}, where no "
-        "measurements confirm the models of the sky",
-        PlumecastWarning,
-        stacklevel=3,
-    )
-
-
-def _warn_of_gaps(smoke: SmokeAt, fires: LossFires) -> None:
-    """Warn of snapshots that are many hours apart."""
     gap = smoke.end - smoke.begin
-    if gap.max() > LONGEST:
-        longest = int(np.argmax(gap))
+    longest = int(np.argmax(gap))
+    if share > 0.0:
         warnings.warn(
-            f"fire {fires.names[smoke.fire[longest]]}: {gap[longest]:g} h lie between snapshots, "
+            f"the optical depth of the smoke reaches {aod.max():.3g} (fire "
+            f"{smoke.names[smoke.fire[row]]} at {places.names[plant]}, {smoke.end[row]:g} h); "
+            f"{share:.0%} of the lost energy is from depths beyond {KNOWN_DEPTH:g}, where no "
+            "measurements confirm the models of the sky",
+            PlumecastWarning,
+            stacklevel=3,
+        )
+    if gap[longest] > LONGEST:
+        warnings.warn(
+            f"fire {smoke.names[smoke.fire[longest]]}: {gap[longest]:g} h lie between snapshots, "
             "over which the smoke is averaged by day and night alike; snapshots every 6 h or less "
             "give a better loss",
             PlumecastWarning,

@@ -203,12 +203,12 @@ def _collected(
         measured = [str(name) for name in block.data_vars if str(name).startswith(MEASURE)]
         measures = {name.removeprefix(MEASURE): block[name].values for name in measured}
         excesses = Checked(measures, snapshot_labels(block, [SNAPSHOT])).excesses(known)
-        total += Extrapolation(found=excesses, trained=frozenset(block.attrs[TRAINED]))
+        total += Extrapolation(excesses=excesses, trained=frozenset(block.attrs[TRAINED]))
         bars = bars or LOWER in block
         kept = {name: value for name, value in block.attrs.items() if name != TRAINED}
         yield block.drop_vars(measured).drop_attrs(deep=False).assign_attrs(kept)
     seen = trained_notice(total.trained, "error bars" if bars else None)
-    for notice in (*notices(total.found, known), *([] if seen is None else [seen])):
+    for notice in (*notices(total.excesses, known), *([] if seen is None else [seen])):
         notify(notice)
 
 

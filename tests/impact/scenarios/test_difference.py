@@ -85,14 +85,6 @@ def test_more_ignitions_would_settle_it():
         np.testing.assert_array_equal(reach <= np.abs(found.change.mean[open_]), excludes)
 
 
-def test_nothing_is_claimed_where_no_fire_differs():
-    a = np.zeros((8, 1))
-    found = paired_difference(a, a, np.arange(8))
-    assert np.isnan(found.interval(0.95)).all()
-    assert np.isnan(found.chance()).all()
-    assert np.isinf(found.more_ignitions(0.95)).all()
-
-
 def test_rare_large_differences_are_called_rough():
     """Two fires of forty make the difference: skewness 4.1, so 25 skewness² is 420 pairs."""
     rng = np.random.default_rng(9)
@@ -103,7 +95,11 @@ def test_rare_large_differences_are_called_rough():
     assert found.rough().tolist() == [True, False]
 
 
-def test_one_ignition_tells_no_interval():
+def test_one_ignition_or_equal_fires_tell_no_interval():
+    equal = np.zeros((8, 1))
+    found = paired_difference(equal, equal, np.arange(8))
+    assert np.isnan([*found.interval(0.95), found.chance()]).all()
+    assert np.isinf(found.more_ignitions(0.95)).all()
     a, b = (
         np.array([[1.0, 0.0, 1.0], [2.0, 0.0, 1.0]]),
         np.array([[0.5, 1.0, 0.0], [1.0, 2.0, 0.0]]),

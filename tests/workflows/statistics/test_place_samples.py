@@ -69,8 +69,3 @@ def test_increments_of_a_predicted_fire_depend_on_no_later_hour(fires, places):
     twice = replace(samples, hours=np.full(3, 6.0))
     with pytest.raises(pc.PlumecastError, match="two snapshots at 6 h"):
         twice.between()
-
-
-def test_a_store_without_smoke_is_refused(fires, places):
-    with pytest.raises(pc.PlumecastError, match="has no 'smoke'"):
-        stored_at(places, fires.drop_vars("smoke"))

@@ -33,7 +33,7 @@ from plumecast.cli.show import count, note, say, table, wrote
 from plumecast.data.store import open_snapshots
 from plumecast.impact.loss_result import ALL, FORMATS, PARTS, loss_rows, write_loss
 from plumecast.impact.optics import Optics
-from plumecast.impact.plants import Panels, plants_of
+from plumecast.impact.plants import EXAMPLE, Panels, plants_of, read_ignition_time
 from plumecast.impact.solar_loss import (
     COLUMN,
     STEP,
@@ -44,7 +44,6 @@ from plumecast.impact.solar_loss import (
     records_ignition,
     solar_loss,
 )
-from plumecast.impact.sun import EXAMPLE, read_ignition_time
 from plumecast.scores.reading import Reading
 from plumecast.sources.places import read_places
 from plumecast.surrogate.load import load_surrogate

@@ -136,17 +136,7 @@ def with_fuels(snapshots: xr.Dataset, fuels: FuelsGiven) -> xr.Dataset:
     the raster has no fuel or no value. Raises if a fire burns where the raster has no value, or
     only where nothing burns: the raster is then of another place.
     """
-    given = as_fuels(fuels, snapshots)
-    _check_burned(snapshots, given)
-    (entry,) = GROUND
-    load = np.nan_to_num(given.load, nan=0.0)
-    return snapshots.drop_vars(entry.name, errors="ignore").assign(
-        {entry.name: (entry.dims, load, entry.attrs)}
-    )
-
-
-def _check_burned(snapshots: xr.Dataset, fuels: Fuels) -> None:
-    """Raise at the first snapshot that burns where the load is unknown, or nowhere above 0."""
+    fuels = as_fuels(fuels, snapshots)
     burned = snapshots[FIRE].transpose(SNAPSHOT, "y", "x").values > 0.0
     names = snapshots["fire_id"].values.astype(str)
     unknown = (burned & np.isnan(fuels.load)).sum(axis=(1, 2))
@@ -163,6 +153,11 @@ def _check_burned(snapshots: xr.Dataset, fuels: Fuels) -> None:
             f"fire '{names[row]}' burns only where {fuels.source} has ground that does not burn; "
             "check its CRS and the place of the fire"
         )
+    (entry,) = GROUND
+    load = np.nan_to_num(fuels.load, nan=0.0)
+    return snapshots.drop_vars(entry.name, errors="ignore").assign(
+        {entry.name: (entry.dims, load, entry.attrs)}
+    )
 
 
 def use_of_fuels(surrogate: Surrogate, fuels: FuelsGiven | None) -> str | None:

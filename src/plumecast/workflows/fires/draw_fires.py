@@ -46,6 +46,11 @@ class DrawnFires:
             [self.simulator.fire(plan, with_smoke=self.with_smoke) for plan in plans]
         )
 
+    def _applied(
+        self, function: Callable[[xr.Dataset], Any], plans: Sequence[ensemble.FirePlan]
+    ) -> Any:
+        return function(self.make(plans))
+
     def first(self) -> xr.Dataset:
         """The snapshots of the first fire, which tell the grid."""
         return self.make(self.plans[:1])
@@ -59,21 +64,13 @@ class DrawnFires:
         """`function` of the snapshots of TOGETHER fires at a time; with an executor, their sum."""
         parts = [self.plans[rows] for rows in row_blocks(len(self.plans), TOGETHER)]
         if runner is not None:
-            yield runner.sum(partial(_make_and_apply, self, function), parts)
+            yield runner.sum(partial(self._applied, function), parts)
             return
         done = 0
         for part in parts:
             yield function(self.make(part))
             done += len(part)
             progress(done, len(self.plans), "fires")
-
-
-def _make_and_apply(
-    fires: DrawnFires,
-    function: Callable[[xr.Dataset], Any],
-    plans: Sequence[ensemble.FirePlan],
-) -> Any:
-    return function(fires.make(plans))
 
 
 @folded_arguments(ground=Ground)
@@ -135,12 +132,8 @@ def draw_fires(
     labels = ensemble.DROUGHTS if droughts is None else droughts
     ignitions = -(-count // max(1, drawn or len(labels)))
     plans = ensemble.plan_fires(ignitions, labels, seed, first=FIRST_DRAWN, weathers=drawn)
-    settings = {
-        "seed": seed,
-        "checkpoints": size.checkpoints,
-        **weather_record(drawn),
-        **ground.record(),
-    }
+    settings = {"seed": seed, "checkpoints": size.checkpoints, **weather_record(drawn)}
+    settings |= ground.record()
     return DrawnFires(ensemble.Simulator(world), plans[:count], settings, with_smoke)
 
 
@@ -151,7 +144,7 @@ def _preset_on(like: xr.Dataset | None, preset: str | None) -> str:
     if like is None:
         return name
     sizes = ensemble.PRESETS.items()
-    fitting = [known for known, size in sizes if is_on(size.shape, size.cell, like)]
+    fitting = [label for label, size in sizes if is_on(size.shape, size.cell, like)]
     if not fitting or (preset is not None and preset not in fitting):
         advice = (
             f"take preset '{fitting[0]}'"
@@ -164,31 +157,27 @@ def _preset_on(like: xr.Dataset | None, preset: str | None) -> str:
 
 
 def _refuse_other_grid(landscape: Landscape, like: xr.Dataset) -> None:
-    if not is_on(landscape.shape, landscape.cell, like, landscape.corner):
-        rows, columns = (size // BLOCK for size in landscape.shape)
-        if is_on(landscape.shape, landscape.cell, like, _corner(like)):
-            (left, bottom), (x, y) = landscape.corner, _corner(like)
-            raise PlumecastError(
-                f"the rasters begin at x {left:.7g}, y {bottom:.7g}, but the surrogate's grid at "
-                f"x {x:.7g}, y {y:.7g}; give the rasters of its training fires"
-            )
-        raise PlumecastError(
-            f"the rasters make a smoke grid of {rows} × {columns} cells of "
-            f"{BLOCK * landscape.cell:g} m, not the surrogate's {_cells(like)}; give the rasters "
-            "of its training fires"
+    if is_on(landscape.shape, landscape.cell, like, landscape.corner):
+        return
+    grid = target_grid(like).grid
+    rows, columns = (size // BLOCK for size in landscape.shape)
+    problem = (
+        f"the rasters make a smoke grid of {rows} × {columns} cells of {BLOCK * landscape.cell:g} "
+        f"m, not the surrogate's {_cells(like)}"
+    )
+    if is_on(landscape.shape, landscape.cell, like, (grid.left, grid.bottom)):
+        (left, bottom), (x, y) = landscape.corner, (grid.left, grid.bottom)
+        problem = (
+            f"the rasters begin at x {left:.7g}, y {bottom:.7g}, but the surrogate's grid at x "
+            f"{x:.7g}, y {y:.7g}"
         )
+    raise PlumecastError(f"{problem}; give the rasters of its training fires")
 
 
 def _cells(like: xr.Dataset) -> str:
     steps = np.diff(like["x"].values) if "x" in like.coords else np.empty(0)
     size = f" of {steps[0]:g} m" if steps.size else ""
     return f"grid of {like.sizes.get('y')} × {like.sizes.get('x')} cells{size}"
-
-
-def _corner(like: xr.Dataset) -> tuple[float, float]:
-    """x and y of the south-west corner of a grid."""
-    grid = target_grid(like).grid
-    return grid.left, grid.bottom
 
 
 def is_on(
@@ -236,21 +225,13 @@ def draw_scenarios(
         name: replace(ground, fuels=change.fuels or ground.fuels)
         for name, change in changes.items()
     }
-    landscapes = {name: changed.landscape() for name, changed in grounds.items()}
-    region = _common_region(landscapes)
+    region = _common_region({name: changed.landscape() for name, changed in grounds.items()})
     made: dict[str, DrawnFires] = {}
     for name, change in changes.items():
         weather: dict[str, Any] = {"droughts": droughts, "weathers": weathers}
         if change.droughts is not None:
-            weather = {"droughts": change.droughts, "weathers": None}
-        fires = draw_fires(count, ground=grounds[name], **weather, region=region, **shared)
-        for earlier, other in made.items():
-            if other.settings == fires.settings and list(other.plans) == list(fires.plans):
-                raise PlumecastError(
-                    f"scenarios '{earlier}' and '{name}' have the same fuels and weather; change "
-                    "one of them"
-                )
-        made[name] = fires
+            weather = {"droughts": change.droughts}
+        made[name] = draw_fires(count, ground=grounds[name], region=region, **weather, **shared)
     return made
 
 
@@ -262,10 +243,8 @@ def _common_region(landscapes: Mapping[str, Landscape | None]) -> np.ndarray | N
     region = ignition_mask(ground)
     for name, other in others:
         assert other is not None  # all have the elevations
-        if (
-            other.shape != ground.shape
-            or other.corner != ground.corner
-            or other.cell != ground.cell
+        if any(
+            getattr(other, part) != getattr(ground, part) for part in ("shape", "corner", "cell")
         ):
             raise PlumecastError(
                 f"scenarios '{first}' and '{name}' are on different grids: {_words(ground)}, and "

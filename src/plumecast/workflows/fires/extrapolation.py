@@ -45,39 +45,39 @@ class Extrapolation:
 
     warned: int = 0  # snapshots with an excess to warn of
     noted: int = 0  # snapshots with any excess
-    found: Mapping[str, Excess] = field(default_factory=dict)
+    excesses: Mapping[str, Excess] = field(default_factory=dict)
     trained: frozenset[str] = frozenset()  # ignitions that the surrogate was trained on
 
     def __add__(self, other: Extrapolation) -> Extrapolation:
-        found = dict(self.found)
-        for name, item in other.found.items():
-            found[name] = found[name] + item if name in found else item
+        both = dict(self.excesses)
+        for name, item in other.excesses.items():
+            both[name] = both[name] + item if name in both else item
         counts = self.warned + other.warned, self.noted + other.noted
-        return Extrapolation(*counts, found, self.trained | other.trained)
+        return Extrapolation(*counts, both, self.trained | other.trained)
 
     def notices(self, surrogate: Surrogate, snapshots: int) -> list[Notice]:
         """What is to be said of the whole ensemble."""
         bars = "corrected values and intervals" if surrogate.error_bars is not None else None
-        found = (self.notice(surrogate, snapshots), trained_notice(self.trained, bars))
-        return [item for item in found if item is not None]
+        both = (self.notice(surrogate, snapshots), trained_notice(self.trained, bars))
+        return [item for item in both if item is not None]
 
     def notice(self, surrogate: Surrogate, snapshots: int) -> Notice | None:
         """One notice for the whole ensemble: the most frequent excess, and counts of the others.
 
         None if no snapshot lies beyond training.
         """
-        known = limits(surrogate)
+        bounds = limits(surrogate)
         loud = self.warned > 0
-        chosen = {name: item for name, item in self.found.items() if known[name].loud == loud}
+        chosen = {name: item for name, item in self.excesses.items() if bounds[name].loud == loud}
         if not chosen:
             return None
         first, *others = sorted(chosen, key=lambda name: -chosen[name].count)
         text = (
             f"{self.warned if loud else self.noted} of {snapshots} snapshots lie beyond the "
-            f"training fires: {notices({first: chosen[first]}, known)[0].text}"
+            f"training fires: {notices({first: chosen[first]}, bounds)[0].text}"
         )
         if others:
-            more = (f"{known[name].flag} ({chosen[name].count})" for name in others)
+            more = (f"{bounds[name].flag} ({chosen[name].count})" for name in others)
             text += f"; also {', '.join(more)}"
         return Notice(first, text, loud)
 
@@ -93,21 +93,21 @@ def extrapolation_of(
     `rows` are the inputs and conditions of the block, `predicted` (M, Ñ) is on any device: only the
     extremes of every row are copied to the host.
     """
-    inputs, given = rows
+    inputs, conditions = rows
     like = fires[surrogate.inputs.fields[0].name]
     lead = leading_dims(like, surrogate.inputs.fields[0])
-    stated = stated_measures(surrogate.training.get("ranges", {}), fires, like, lead)
+    measured = stated_measures(surrogate.training.get("ranges", {}), fires, like, lead)
     peak = np.full(inputs.shape[0], np.nan)
     if predicted is not None:
         peak = to_numpy(array_namespace(predicted).max(abs(predicted), axis=1))
-    measures = measure_rows(surrogate, inputs, given, peak, stated)
-    checked, known = Checked(measures, snapshot_labels(like, lead)), limits(surrogate)
-    flags = checked.flags(known).astype(int)
-    loud = sum({FLAGS[limit.flag] for limit in known.values() if limit.loud})
+    measures = measure_rows(surrogate, inputs, conditions, peak, measured)
+    checked, bounds = Checked(measures, snapshot_labels(like, lead)), limits(surrogate)
+    flags = checked.flags(bounds).astype(int)
+    loud = sum({FLAGS[limit.flag] for limit in bounds.values() if limit.loud})
     return Extrapolation(
         int(np.count_nonzero(flags & loud)),
         int(np.count_nonzero(flags)),
-        checked.excesses(known),
+        checked.excesses(bounds),
         trained_ignitions(surrogate, fires),
     )
 
@@ -127,5 +127,5 @@ def trained_ignitions(surrogate: Surrogate, fires: xr.Dataset) -> frozenset[str]
     """Ignitions of some fires that the surrogate was trained on."""
     if GROUP not in fires.variables or not is_same_simulation(surrogate, fires):
         return frozenset()
-    known = set(np.ravel(fires[GROUP].values).astype(str).tolist())
-    return frozenset(known & set(surrogate.training.get(GROUP, ())))
+    ignitions = set(np.ravel(fires[GROUP].values).astype(str).tolist())
+    return frozenset(ignitions & set(surrogate.training.get(GROUP, ())))

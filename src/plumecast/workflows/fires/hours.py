@@ -69,28 +69,27 @@ def warn_of_ends(fires: xr.Dataset, hours: Sequence[float] | None) -> None:
     names, fire = np.unique(fires["fire_id"].values.astype(str), return_inverse=True)
     last = np.zeros(names.size)
     np.maximum.at(last, fire, ends)
-    early, late = (last > asked + 1e-6).sum(), (last < asked - 1e-6).sum()
-    if early:
-        warnings.warn(
+    said: list[tuple[str, type[Warning]]] = []
+    if early := (last > asked + 1e-6).sum():
+        text = (
             f"{early} of {last.size} fires have maps later than {asked:g} h, until "
-            f"{last.max():.4g} h: what is after the last of the hours asked for is left out",
-            LeftOut,
-            stacklevel=3,
+            f"{last.max():.4g} h: what is after the last of the hours asked for is left out"
         )
-    if late:
-        warnings.warn(
+        said.append((text, LeftOut))
+    if late := (last < asked - 1e-6).sum():
+        text = (
             f"{late} of {last.size} fires have no map as late as {asked:g} h: after their last map "
-            "nothing more burns",
-            BeyondLastMap,
-            stacklevel=3,
+            "nothing more burns"
         )
+        said.append((text, BeyondLastMap))
     if (end := _weather_end(fires)) < asked - LATE_START:
-        warnings.warn(
+        text = (
             f"the weather of the fires ends at {end:g} h: until {asked:g} h its last winds and "
-            "boundary layers are held",
-            CompletedWeather,
-            stacklevel=3,
+            "boundary layers are held"
         )
+        said.append((text, CompletedWeather))
+    for text, category in said:
+        warnings.warn(text, category, stacklevel=3)
 
 
 def _weather_end(fires: xr.Dataset) -> float:
@@ -135,35 +134,33 @@ def moved_to(
     past: list[Shares] = []
     area = fires["burned_area"].values if "burned_area" in fires.coords else np.zeros(labels.size)
     for name in dict.fromkeys(labels.tolist()):
-        own = order[labels[order] == name]
-        if (np.diff(stored[own]) <= 0.0).any():
+        fire = order[labels[order] == name]
+        if (np.diff(stored[fire]) <= 0.0).any():
             raise PlumecastError(f"fire {name}: two snapshots at one hour; each may occur once")
-        last = float(stored[own[-1]])
+        last = float(stored[fire[-1]])
         wanted = np.array(hour_ladder([last] if asked is None else asked.tolist(), step))
-        numbers = told.of_fire(own)
+        numbers = told.of_fire(fire)
         alone = any(not np.array_equal(other, numbers[-1]) for other in numbers)
         history = told.read(numbers[-1][:0] if alone else numbers[-1])
-        burning = burning_of(stored[own], fields[own], history)
-        ages.append(_ages(wanted, stored[own], fields[own], burning))
-        areas.append(_areas(wanted, stored[own], area[own], burning))
-        rows.append(own[np.minimum(np.searchsorted(stored[own], wanted - 1e-9), own.size - 1)])
+        burning = burning_of(stored[fire], fields[fire], history)
+        ages.append(_ages(wanted, stored[fire], fields[fire], burning))
+        areas.append(_areas(wanted, stored[fire], area[fire], burning))
+        rows.append(fire[np.minimum(np.searchsorted(stored[fire], wanted - 1e-9), fire.size - 1)])
         times.append(wanted)
         past += [history] * wanted.size
     others = [SMOKE, DOSE_SCALE, *further_outputs(fires)]  # of the stored hours
     made = fires.drop_vars(others, errors="ignore").drop_dims(HISTORY, errors="ignore")
     made = made.isel({SNAPSHOT: np.concatenate(rows)})
     dims = (SNAPSHOT, *(dim for dim in fires[FIRE].dims if dim != SNAPSHOT))
-    made = made.assign(
-        {FIRE: (dims, np.concatenate(ages).astype(fires[FIRE].dtype), fires[FIRE].attrs)}
-    )
-    final = np.concatenate([np.arange(own.size) == own.size - 1 for own in times])
+    field = np.concatenate(ages).astype(fires[FIRE].dtype)
+    made = made.assign({FIRE: (dims, field, fires[FIRE].attrs)})
+    final = np.concatenate([np.arange(fire.size) == fire.size - 1 for fire in times])
     made = made.assign_coords(
         hours=(SNAPSHOT, np.concatenate(times), TABLE["hours"].attrs),
         is_final=(SNAPSHOT, final, TABLE["is_final"].attrs),
     )
     if "burned_area" in fires.coords:
-        values = (SNAPSHOT, np.concatenate(areas), fires["burned_area"].attrs)
-        made = made.assign_coords(burned_area=values)
+        made = made.assign_coords(burned_area=made["burned_area"].copy(data=np.concatenate(areas)))
     return with_history(_with_winds(made, fires), past)
 
 
@@ -232,8 +229,8 @@ def _areas(asked: Array, hours: Array, areas: Array, burning: Shares | Front) ->
     times = np.concatenate([asked, hours])
     shares = np.asarray(burning.by(np.minimum(times, hours[-1])[:, None])[:, 0], dtype=np.float64)
     burned = shares.sum(axis=(-2, -1))
-    known = np.maximum.accumulate(np.append(0.0, burned[asked.size :]))
-    return np.asarray(np.interp(burned[: asked.size], known, np.append(0.0, areas)))
+    at_maps = np.maximum.accumulate(np.append(0.0, burned[asked.size :]))
+    return np.asarray(np.interp(burned[: asked.size], at_maps, np.append(0.0, areas)))
 
 
 ROUNDING = 1e-5
@@ -242,13 +239,15 @@ ROUNDING = 1e-5
 
 def _along(made: xr.Dataset, fires: xr.Dataset, values: Array) -> Array:
     """(n, k) values of stored snapshots → (m, k) at the hours of others, linear within a fire."""
-    names, known = fires["fire_id"].values.astype(str), fires["hours"].values.astype(np.float64)
+    names, stored = fires["fire_id"].values.astype(str), fires["hours"].values.astype(np.float64)
     asked, hours = made["fire_id"].values.astype(str), made["hours"].values
     out = np.empty((asked.size, values.shape[1]))
     for name in np.unique(asked):
-        own, rows = np.flatnonzero(names == name), asked == name
-        own = own[np.argsort(known[own])]
-        out[rows] = np.stack([np.interp(hours[rows], known[own], v) for v in values[own].T], axis=1)
+        fire, rows = np.flatnonzero(names == name), asked == name
+        fire = fire[np.argsort(stored[fire])]
+        out[rows] = np.stack(
+            [np.interp(hours[rows], stored[fire], v) for v in values[fire].T], axis=1
+        )
     return out
 
 
@@ -270,12 +269,10 @@ def _with_winds(made: xr.Dataset, fires: xr.Dataset) -> xr.Dataset:
         moved = with_mean_winds(moved)
         winds = _wind_vectors(moved) + _along(made, fires, difference)
     east, north = winds.T
-    values = np.hypot(east, north), np.rad2deg(np.arctan2(-east, -north)) % 360.0
+    speed, direction = np.hypot(east, north), np.rad2deg(np.arctan2(-east, -north)) % 360.0
+    values = dict(zip(WIND, (speed, direction), strict=True))
     return made.assign_coords(
-        {
-            name: (SNAPSHOT, value, TABLE[name].attrs)
-            for name, value in zip(WIND, values, strict=True)
-        }
+        {name: (SNAPSHOT, value, TABLE[name].attrs) for name, value in values.items()}
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -228,35 +228,31 @@ def reduce_fires(
     checkpoint of every fire. With several `threads` the function is called for as many blocks of
     stores at a time; the sum is the same.
     """
+    runner = resources.runner
     parts: Iterable[Any]
-    if isinstance(fires, FireSource):
-        if weather is not None:
-            raise PlumecastError("weather is for stores and Datasets; these fires have their own")
-        if hours:
-            raise PlumecastError(
-                "hours are for stores and Datasets; these fires are made at hours of their own"
-            )
-    elif hours:
+    blocks = _Blocks(size, final, surrogate.operator.needs_weather)
+    if isinstance(fires, FireSource) and (weather is not None or hours):
+        problem = (
+            "weather is for stores and Datasets; these fires have their own"
+            if weather is not None
+            else "hours are for stores and Datasets; these fires are made at hours of their own"
+        )
+        raise PlumecastError(problem)
+    if hours and not isinstance(fires, FireSource):
         fires = StoreFires(surrogate, listed(fires), Overrides(tuple(hours)), weather)
     if isinstance(fires, FireSource):
-        earlier = surrogate.operator.needs_weather
-        blockwise = partial(_sum_blocks, function, size, final, earlier)
-        parts = fires.sums(blockwise, resources.runner, resources.progress)
-    elif resources.runner is not None:
-        parts = _cluster_sums(
-            function,
-            surrogate,
-            fires,
-            size=size,
-            final=final,
-            weather=weather,
-            runner=resources.runner,
+        parts = fires.sums(partial(blocks.sum, function), runner, resources.progress)
+    elif runner is not None:
+        stores = (open_fires(surrogate, source, weather) for source in listed(fires))
+        parts = (
+            runner.sum(partial(blocks.of_rows, function, data), blocks.rows(data))
+            for data in stores
         )
     else:
-        blocks = fire_blocks(
+        made = fire_blocks(
             surrogate, fires, size, final=final, weather=weather, progress=resources.progress
         )
-        parts = map_threads(function, blocks, threads)
+        parts = map_threads(function, made, threads)
     total = None
     for part in parts:
         total = part if total is None else total + part
@@ -270,58 +266,45 @@ def listed(fires: Fires) -> list[xr.Dataset | str | Path]:
     return [fires] if isinstance(fires, xr.Dataset | str | Path) else list(fires)
 
 
-def _sum_blocks(
-    function: Callable[[xr.Dataset], Any],
-    size: int,
-    final: bool,
-    earlier: bool,
-    fires: xr.Dataset,
-) -> Any:
-    """The sum of a function over blocks of at most `size` snapshots."""
-    blocks = _blocks(fires, size, final)
-    return add_up(function(_taken(fires, rows, earlier)) for rows in blocks)
+@dataclass(frozen=True, slots=True)
+class _Blocks:
+    """Blocks of at most `size` snapshots of opened fires.
 
+    With `final` only the last snapshots of fires, with the earlier maps if they are the `history`
+    that the operator needs.
+    """
 
-def _blocks(fires: xr.Dataset, size: int, final: bool) -> Iterator[slice | Array]:
-    """Rows of at most `size` snapshots; with `final` only the last ones of fires."""
-    if not final:
-        yield from whole_blocks(fires, size)
-        return
-    last = final_rows(fires)
-    # Every last snapshot is read with the other maps of its fire.
-    per_fire = max(1, round(fires.sizes[SNAPSHOT] / last.size))
-    for part in row_blocks(last.size, max(1, size // per_fire)):
-        yield last[part]
+    size: int
+    final: bool
+    history: bool
 
+    def rows(self, fires: xr.Dataset) -> Iterator[slice | Array]:
+        """The rows of every block."""
+        if not self.final:
+            yield from whole_blocks(fires, self.size)
+            return
+        last = final_rows(fires)
+        # Every last snapshot is read with the other maps of its fire.
+        per_fire = max(1, round(fires.sizes[SNAPSHOT] / last.size))
+        for part in row_blocks(last.size, max(1, self.size // per_fire)):
+            yield last[part]
 
-def _taken(fires: xr.Dataset, rows: slice | Array, history: bool) -> xr.Dataset:
-    if isinstance(rows, slice):
-        return fires.isel({SNAPSHOT: rows})
-    return take_final(fires, rows, history=history)
+    def at(self, fires: xr.Dataset, rows: slice | Array) -> xr.Dataset:
+        """One block; raises if the store has changed since it was opened."""
+        check_unchanged(fires)
+        if isinstance(rows, slice):
+            return fires.isel({SNAPSHOT: rows})
+        return take_final(fires, rows, history=self.history)
 
+    def of_rows(
+        self, function: Callable[[xr.Dataset], Any], fires: xr.Dataset, rows: slice | Array
+    ) -> Any:
+        """`function` of one block."""
+        return function(self.at(fires, rows))
 
-def _cluster_sums(
-    function: Callable[[xr.Dataset], Any],
-    surrogate: Surrogate,
-    fires: Fires,
-    *,
-    size: int,
-    final: bool,
-    weather: xr.Dataset | None,
-    runner: Runner,
-) -> Iterator[Any]:
-    """The sum over each store; the workers of a cluster read its blocks and add their results."""
-    for source in listed(fires):
-        data = open_fires(surrogate, source, weather)
-        of_rows = partial(_of_rows, function, data, surrogate.operator.needs_weather)
-        yield runner.sum(of_rows, _blocks(data, size, final))
-
-
-def _of_rows(
-    function: Callable[[xr.Dataset], Any], fires: xr.Dataset, earlier: bool, rows: slice | Array
-) -> Any:
-    check_unchanged(fires)
-    return function(_taken(fires, rows, earlier))
+    def sum(self, function: Callable[[xr.Dataset], Any], fires: xr.Dataset) -> Any:
+        """The sum of `function` over all blocks."""
+        return add_up(function(self.at(fires, rows)) for rows in self.rows(fires))
 
 
 def fire_blocks(
@@ -334,43 +317,31 @@ def fire_blocks(
     progress: Progress = LOCAL.progress,
 ) -> Iterator[xr.Dataset]:
     """Fires in blocks of at most `size` snapshots."""
-    if isinstance(fires, xr.Dataset | str | Path):
-        fires = open_fires(surrogate, fires, weather)
-        parts = list(_blocks(fires, size, final))
-        done, count = 0, fires.sizes[SNAPSHOT] if not final else final_rows(fires).size
-        for rows in parts:
-            check_unchanged(fires)
-            block = _taken(fires, rows, surrogate.operator.needs_weather)
+    blocks = _Blocks(size, final, surrogate.operator.needs_weather)
+    several = None if isinstance(fires, xr.Dataset | str | Path) else fires
+    for source in listed(fires) if several is None else several:
+        # The caller who passes several Datasets knows their number.
+        reported = several is None or isinstance(source, str | Path)
+        data = open_fires(surrogate, source, weather)
+        done, count = 0, final_rows(data).size if final else data.sizes[SNAPSHOT]
+        for rows in list(blocks.rows(data)):
+            block = blocks.at(data, rows)
             yield block
             done += block.sizes[SNAPSHOT]
-            progress(done, count, "snapshots")
-        return
-    for part in fires:  # the caller who passes Datasets knows their number
-        reported = progress if isinstance(part, str | Path) else LOCAL.progress
-        yield from fire_blocks(
-            surrogate, part, size, final=final, weather=weather, progress=reported
-        )
-
-
-@runtime_checkable
-class _Simulated(Protocol):
-    @property
-    def settings(self) -> Mapping[str, Any]: ...
-
-
-@runtime_checkable
-class _FromFiles(Protocol):
-    @property
-    def paths(self) -> Sequence[str | Path]: ...
+            if reported:
+                progress(done, count, "snapshots")
 
 
 def fires_origin(fires: Any) -> str:
     """Names of stores with the versions of their data, or of files, or the seed of a simulation."""
     if isinstance(fires, str | Path | xr.Dataset):
-        return _store(fires)
-    if isinstance(fires, _Simulated):
+        data = fires if isinstance(fires, xr.Dataset) else open_snapshots(fires, fields=())
+        version = data.attrs.get(DATA_VERSION)
+        name = "data" if isinstance(fires, xr.Dataset) else Path(fires).name
+        return name if version is None else f"{name}, version {version}"
+    if hasattr(fires, "settings"):
         return f"simulated, seed {fires.settings.get('seed', 'unknown')}"
-    if isinstance(fires, _FromFiles):
+    if hasattr(fires, "paths"):
         return files_origin(fires.paths)
     if isinstance(fires, list | tuple):
         return _listed([fires_origin(item) for item in fires[:SHOWN]], "stores", len(fires))
@@ -379,18 +350,8 @@ def fires_origin(fires: Any) -> str:
 
 def files_origin(paths: Sequence[str | Path]) -> str:
     """Names of files that have no version."""
-    return _listed([Path(path).name for path in paths], "files")
+    return _listed([Path(path).name for path in paths], "files", len(paths))
 
 
-def _store(store: str | Path | xr.Dataset) -> str:
-    data = store if isinstance(store, xr.Dataset) else open_snapshots(store, fields=())
-    version = data.attrs.get(DATA_VERSION)
-    name = "data" if isinstance(store, xr.Dataset) else Path(store).name
-    return name if version is None else f"{name}, version {version}"
-
-
-def _listed(names: list[str], what: str, count: int | None = None) -> str:
-    total = len(names) if count is None else count
-    if total > SHOWN:
-        return f"{total} {what}, the first {names[0]}"
-    return "; ".join(names)
+def _listed(names: list[str], what: str, count: int) -> str:
+    return f"{count} {what}, the first {names[0]}" if count > SHOWN else "; ".join(names)

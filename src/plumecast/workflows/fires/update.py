@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -65,8 +67,7 @@ def take_in_fires(
     if refit_after is not None:
         check_count("refit_after", refit_after)
         check_stored(surrogate, [*training, fires])
-    found = find_new_fires(surrogate, fires)
-    by, new = group_name(surrogate.training), found.snapshots
+    by, new = group_name(surrogate.training), find_new_fires(surrogate, fires).snapshots
     labels = new[by].values.astype(str)
     groups = group_rows(labels) if labels.size else []
     for number, rows in enumerate(sorted(groups, key=lambda rows: int(rows[0]))):
@@ -76,24 +77,18 @@ def take_in_fires(
         is_new = group not in surrogate.training.get(by, ())
         score = score_new(surrogate, part) if is_new else None
         start = time.perf_counter()
-        surrogate = _recorded(take_in(surrogate, part, resources), group, score, is_new)
+        surrogate = take_in(surrogate, part, resources)
+        record = dict(surrogate.training)
+        record[SINCE_FIT] = int(record.get(SINCE_FIT, 0)) + is_new
+        if score is not None:  # a point of its learning curve
+            record[CURVE] = [*record.get(CURVE, []), {"group": group} | score]
+        surrogate = replace(surrogate, training=record)
         due = refit_after is not None and surrogate.training[SINCE_FIT] >= refit_after
         if due:
             surrogate = refit(surrogate, [*training, fires], resources)
         seconds = time.perf_counter() - start
         names = tuple(np.unique(part["fire_id"].values.astype(str)).tolist())
         yield Taken(surrogate, group, names, rows.size, is_new, score, due, seconds)
-
-
-def _recorded(
-    surrogate: Surrogate, group: str, score: dict[str, Any] | None, is_new: bool
-) -> Surrogate:
-    """The surrogate with a point of its learning curve."""
-    training = dict(surrogate.training)
-    training[SINCE_FIT] = int(training.get(SINCE_FIT, 0)) + is_new
-    if score is not None:
-        training[CURVE] = [*training.get(CURVE, []), {"group": group} | score]
-    return replace(surrogate, training=training)
 
 
 def refit(
@@ -111,13 +106,12 @@ def refit(
         ids = part["fire_id"].values.astype(str)
         rows = np.flatnonzero(np.isin(ids, sorted(missing)))
         if rows.size:
-            parts.append(part.isel({SNAPSHOT: rows}))
+            parts.append(part.isel({SNAPSHOT: rows}).compute())
         missing -= set(ids.tolist())
-    joined = _joined([part.compute() for part in parts])
     recipe = SplitRecipe.from_record(before.get("split", {}))
     preset, choices = recorded_choices(surrogate.settings)
     fitted = train_surrogate(
-        joined,
+        _joined(parts),
         preset,
         split=replace(recipe, fractions=None),
         inputs=list(surrogate.inputs.names),
@@ -165,29 +159,17 @@ def watch_store(path: Path, every: float, fields: Sequence[str]) -> Iterator[xr.
     """
     check_number("every", every, above=0.0)
     before: dict[str, int] = {}
-    given: dict[str, int] = {}
+    yielded: dict[str, int] = {}
     while True:
-        snapshots = _open_if_any(path, fields)
-        sizes = {} if snapshots is None else _group_sizes(snapshots)
-        whole = {name: size for name, size in sizes.items() if before.get(name) == size}
-        if snapshots is not None and whole and whole != given:
+        snapshots = None
+        with suppress(EmptyStoreError):
+            snapshots = open_snapshots(path, fields=fields) if path.exists() else None
+        if snapshots is not None:
             labels = snapshots["ignition_id"].values.astype(str)
-            given = whole
-            yield snapshots.isel({SNAPSHOT: np.flatnonzero(np.isin(labels, sorted(whole)))})
-        before = sizes
+            sizes = Counter(labels.tolist())
+            whole = {name: size for name, size in sizes.items() if before.get(name) == size}
+            before = dict(sizes)
+            if whole and whole != yielded:
+                yielded = whole
+                yield snapshots.isel({SNAPSHOT: np.flatnonzero(np.isin(labels, sorted(whole)))})
         time.sleep(every)
-
-
-def _open_if_any(path: Path, fields: Sequence[str]) -> xr.Dataset | None:
-    """The store; None while it does not exist or holds no fire."""
-    if not path.exists():
-        return None
-    try:
-        return open_snapshots(path, fields=fields)
-    except EmptyStoreError:
-        return None
-
-
-def _group_sizes(snapshots: xr.Dataset) -> dict[str, int]:
-    names, counts = np.unique(snapshots["ignition_id"].values.astype(str), return_counts=True)
-    return dict(zip(names.tolist(), counts.tolist(), strict=True))

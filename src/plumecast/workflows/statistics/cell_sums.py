@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -177,33 +178,28 @@ def open_truth(surrogate: Surrogate, truth: xr.Dataset | str | Path) -> xr.Datas
     """
     name = truth_name(surrogate)
     data = truth if isinstance(truth, xr.Dataset) else open_snapshots(truth)
-    shown = "Dataset" if isinstance(truth, xr.Dataset) else str(truth)
+    refused = partial(
+        ArgumentError, "truth", "Dataset" if isinstance(truth, xr.Dataset) else str(truth)
+    )
     if name not in data:
-        raise ArgumentError(
-            "truth", shown, "give fires with true smoke", problem=f"has no '{name}'"
-        )
+        raise refused("give fires with true smoke", problem=f"has no '{name}'")
     if GROUP not in data.variables:
-        raise ArgumentError(
-            "truth",
-            shown,
+        raise refused(
             "add it",
-            problem=f"has no coordinate '{GROUP}', so that it is unknown whether the "
-            "surrogate was trained on these fires",
+            problem=f"has no coordinate '{GROUP}', so that it is unknown whether the surrogate was "
+            "trained on these fires",
         )
     labels = data[GROUP].values.astype(str)
     trained = set(surrogate.training.get(GROUP, ()))
     seen = np.isin(labels, sorted(trained)) & is_same_simulation(surrogate, data)
-    left = np.unique(labels[~seen]).size
+    left, left_out = (np.unique(labels[part]).size for part in (~seen, seen))
     if left < 2:
-        raise ArgumentError(
-            "truth",
-            shown,
+        raise refused(
             "give true smoke of at least 2 others, better 8",
-            problem=f"has {left} ignitions that the surrogate was not trained on "
-            f"({np.unique(labels[seen]).size} that it was)",
+            problem=f"has {left} ignitions that the surrogate was not trained on ({left_out} that "
+            "it was)",
         )
-    data = data.isel({SNAPSHOT: np.flatnonzero(~seen)})
-    return data.assign_attrs({LEFT_OUT: int(np.unique(labels[seen]).size)})
+    return data.isel({SNAPSHOT: np.flatnonzero(~seen)}).assign_attrs({LEFT_OUT: left_out})
 
 
 def truth_name(surrogate: Surrogate) -> str:
@@ -235,28 +231,23 @@ def _truth_block(surrogate: Surrogate, request: Request, block: xr.Dataset) -> T
     with extrapolating():
         rows = surrogate.read_rows(block)
     factors = block_factors(block, surrogate, request.quantity, request.interval)
-    _, predicted, predicted_read = predicted_smoke(
+    predicted, smoke, predicted_read = predicted_smoke(
         surrogate, request.quantity, rows, block, factors
     )
-
-    def observed(smoke: xr.DataArray) -> Array:
-        values = np.maximum(to_rows(smoke, layout, [SNAPSHOT]), 0.0)
-        return like(values, predicted, predicted.dtype)
-
-    true_factors = quantity_factors(block, read, request.quantity, request.interval)
-    true = observed(block[name]), observed(read), true_factors
-    names = block[GROUP].values.astype(str)
-    true_sums, predicted_sums = (
-        block_cluster_sums(_statistics(*part, request), names, request.groups)
-        for part in (true, (predicted, predicted_read, factors))
+    true, true_read = (
+        like(np.maximum(to_rows(part, layout, [SNAPSHOT]), 0.0), predicted, predicted.dtype)
+        for part in (block[name], read)
     )
-    return TruthSums(true_sums, predicted_sums, block.attrs[LEFT_OUT])
-
-
-def _statistics(
-    smoke: Array, read: Array, factors: np.ndarray | None, request: Request
-) -> list[Array]:
-    """ln(g + 1), the quantity, and whether it exceeds each threshold, as in `field_sums`."""
-    scaled = read if factors is None else scaled_by(read, factors)
-    log = array_namespace(smoke).log1p(smoke)
-    return [log, scaled, *(scaled > threshold for threshold in request.thresholds)]
+    true_factors = quantity_factors(block, read, request.quantity, request.interval)
+    names = block[GROUP].values.astype(str)
+    sums = []
+    for field_of, read_of, scale in (
+        (true, true_read, true_factors),
+        (smoke, predicted_read, factors),
+    ):
+        scaled = read_of if scale is None else scaled_by(read_of, scale)
+        above = (scaled > threshold for threshold in request.thresholds)
+        # as in `field_sums`: ln(g + 1), the quantity, and whether it exceeds each threshold
+        statistics = [array_namespace(field_of).log1p(field_of), scaled, *above]
+        sums.append(block_cluster_sums(statistics, names, request.groups))
+    return TruthSums(sums[0], sums[1], block.attrs[LEFT_OUT])

@@ -10,14 +10,15 @@ import numpy as np
 
 from plumecast.base.names import SMOKE
 from plumecast.data.layout import Field
+from plumecast.scores.field_statistics import ClusterSums
 from plumecast.scores.optical_depth import LOG_SMOKE
 from plumecast.scores.quantities import find_quantity
 from plumecast.scores.sampling import (
     ControlVariate,
-    Estimate,
     control_variate,
     jackknife_variance,
     probability_interval,
+    sums_mean,
     with_variance,
 )
 from plumecast.surrogate.error_bars.calibration import Expected
@@ -43,11 +44,6 @@ TRUTH_PARTS = (SURROGATE_PART, "correlation", "variance_ratio", "corrected")
 was corrected, and with true smoke."""
 
 
-def what_intervals_contain(*, truth: bool, expected: Expected | None) -> str:
-    """The parts of the error that intervals contain, in words."""
-    return CORRECTED if truth else SAMPLING if expected is None else CALIBRATED
-
-
 @dataclass(frozen=True, slots=True)
 class Corrected:
     """A statistic (…): estimate, interval, and what the truth said of the surrogate, if known."""
@@ -62,74 +58,57 @@ class Corrected:
 
 
 @dataclass(frozen=True, slots=True)
-class PairedSums:
-    """Sums (C, …) of one statistic over ignitions with true and predicted smoke."""
+class Means:
+    """Sums by ignition of V statistics of many fires in N cells or places, which give their means.
 
-    observed: np.ndarray
-    predicted: np.ndarray
+    With `weights` they are those of the weighted sum over places: places are added up before the
+    variance is taken, as one plume reaches several.
+    """
+
+    sums: np.ndarray  # (C, V, N) of the predictions, or of what they let expect
     counts: np.ndarray  # (C,)
+    predicted: Sequence[np.ndarray]  # V times (N,): the means of the predictions, as they are
+    coverage: float
+    expected: Expected | None = None
+    changes: np.ndarray | None = None  # (V, R, N) of the sums if a part of the calibration is out
+    truth: tuple[ClusterSums, ClusterSums] | None = None  # of observed and predicted smoke
+    weights: np.ndarray | None = None  # (N,)
 
+    @property
+    def corrected(self) -> bool:
+        """Whether a calibration or true smoke corrects the means of the predictions."""
+        return self.changes is not None or self.truth is not None
 
-@dataclass(frozen=True, slots=True)
-class SurrogateMean:
-    """The mean of one statistic over the fires without true smoke."""
+    def of(self, number: int, *, share: bool = False) -> Corrected:
+        """A mean of values that are not negative; t intervals.
 
-    estimate: Estimate  # of the predictions, or of what they let expect
-    predicted: np.ndarray  # the mean of the predictions, as they are
-    clusters: int
-    samples: int
-    calibrated: bool = False
+        Where all values are 0 the upper end is unknown, NaN: no spread tells how large others may
+        be. A `share` is a probability; Wilson's interval with effective samples.
+        """
+        best, variate = sums_mean(self._weighted(self.sums[:, number]), self.counts), None
+        predicted = self._weighted(self.predicted[number])
+        clusters, samples = self.counts.size, int(self.counts.sum())
+        if self.expected is not None and self.changes is not None:
+            variance = jackknife_variance(self._weighted(self.changes[number]) / samples)
+            best = with_variance(best, variance, self.expected.freedom)
+            clusters = min(clusters, self.expected.groups)
+        if self.truth is not None:
+            true, paired = (self._weighted(part.sums[:, number]) for part in self.truth)
+            counts = self.truth[0].counts
+            variate = control_variate(true, paired, counts, best)
+            best, clusters, samples = variate.estimate, counts.size, samples + int(counts.sum())
+        if share:
+            low, high = probability_interval(best, clusters, samples, self.coverage)
+        else:
+            low, high = best.interval(self.coverage)
+            nothing = (best.mean <= 0.0) & (best.error <= 0.0)
+            low, high = np.maximum(low, 0.0), np.where(nothing, np.nan, high)
+        mean = np.clip(best.mean, 0.0, 1.0 if share else None) if self.corrected else predicted
+        calibrated = self.changes is not None
+        return Corrected(mean, best.error, low, high, predicted, variate, calibrated)
 
-
-def surrogate_mean(
-    sampled: Estimate,
-    predicted: np.ndarray,
-    *,
-    clusters: int,
-    samples: int,
-    changes: np.ndarray | None = None,
-    expected: Expected | None = None,
-) -> SurrogateMean:
-    """The mean of predictions; with a calibration, the variance of that is added.
-
-    `sampled` is then of the expected values, and `changes` (R, …) of their sum over all samples.
-    """
-    if expected is None or changes is None:
-        return SurrogateMean(sampled, predicted, clusters, samples)
-    variance = jackknife_variance(changes / samples)
-    best = with_variance(sampled, variance, expected.freedom)
-    return SurrogateMean(best, predicted, min(clusters, expected.groups), samples, calibrated=True)
-
-
-def corrected_mean(
-    predictions: SurrogateMean, truth: PairedSums | None, coverage: float
-) -> Corrected:
-    """A mean of values that are not negative; t intervals.
-
-    Where all values are 0 the upper end is unknown, NaN: no spread tells how large others may be.
-    """
-    best, variate = _best(predictions.estimate, truth)
-    low, high = best.interval(coverage)
-    nothing = (best.mean <= 0.0) & (best.error <= 0.0)
-    ends = np.maximum(low, 0.0), np.where(nothing, np.nan, high)
-    mean = np.maximum(best.mean, 0.0)
-    return Corrected(
-        mean, best.error, *ends, predictions.predicted, variate, predictions.calibrated
-    )
-
-
-def corrected_share(
-    predictions: SurrogateMean, truth: PairedSums | None, coverage: float
-) -> Corrected:
-    """A probability; Wilson's interval with effective samples."""
-    best, variate = _best(predictions.estimate, truth)
-    count = predictions.clusters if truth is None else truth.counts.size
-    most = predictions.samples if truth is None else predictions.samples + int(truth.counts.sum())
-    ends = probability_interval(best, count, most, coverage)
-    mean = np.clip(best.mean, 0.0, 1.0)
-    return Corrected(
-        mean, best.error, *ends, predictions.predicted, variate, predictions.calibrated
-    )
+    def _weighted(self, values: np.ndarray) -> np.ndarray:
+        return values if self.weights is None else np.asarray(values @ self.weights)
 
 
 def nested_shares(parts: Sequence[Corrected], thresholds: Sequence[float]) -> list[Corrected]:
@@ -148,15 +127,6 @@ def nested_shares(parts: Sequence[Corrected], thresholds: Sequence[float]) -> li
     ]
 
 
-def _best(
-    predictions: Estimate, truth: PairedSums | None
-) -> tuple[Estimate, ControlVariate | None]:
-    if truth is None:
-        return predictions, None
-    variate = control_variate(truth.observed, truth.predicted, truth.counts, predictions)
-    return variate.estimate, variate
-
-
 def quantity_meaning(quantity: str, field: Field) -> tuple[str, str]:
     """What a quantity of the surrogate's output is in words, and its unit."""
     chosen = find_quantity(quantity)
@@ -168,42 +138,40 @@ def quantity_meaning(quantity: str, field: Field) -> tuple[str, str]:
     return f"{chosen.name} of {field.name}", f"{unit} h" if chosen.units.endswith(" h") else unit
 
 
-def interval_variables(
-    found: Corrected | Sequence[Corrected],
+def estimate_variables(
+    best: Corrected | Sequence[Corrected],
     name: str,
     meaning: str,
     unit: str,
     coverage: float,
-    *,
-    lead: tuple[str, ...] = (),
 ) -> Labelled:
-    """The ends of the intervals of a statistic.
+    """A statistic and the ends of its intervals; several estimates are one for each threshold.
 
     With true smoke the parts in TRUTH_PARTS follow; a calibrated statistic comes with the mean of
     the predictions.
-
-    `lead` names the dimension of several estimates, such as one for each threshold.
     """
-    parts = [found] if isinstance(found, Corrected) else list(found)
+    lead = () if isinstance(best, Corrected) else ("threshold",)
+    parts = [best] if isinstance(best, Corrected) else list(best)
     variates = [part.variate for part in parts if part.variate is not None]
     made: Labelled = {}
 
     def add(ending: str, values: list[np.ndarray], text: str, units: str, **attrs: Any) -> None:
         joined = np.stack(values) if lead else values[0]
-        made[f"{name}_{ending}"] = lead, joined, {"long_name": text, "units": units, **attrs}
+        made[f"{name}{ending}"] = lead, joined, {"long_name": text, "units": units, **attrs}
 
     end = f"end of the {100 * coverage:g} % interval of the {meaning}"
-    add("lower", [part.lower for part in parts], f"lower {end}", unit)
-    add("upper", [part.upper for part in parts], f"upper {end}", unit)
+    add("", [part.mean for part in parts], meaning, unit)
+    add("_lower", [part.lower for part in parts], f"lower {end}", unit)
+    add("_upper", [part.upper for part in parts], f"upper {end}", unit)
     if variates or all(part.calibrated for part in parts):
         text = f"{meaning}, of the predictions as they are"
-        add(SURROGATE_PART, [part.surrogate for part in parts], text, unit)
+        add(f"_{SURROGATE_PART}", [part.surrogate for part in parts], text, unit)
     if variates:
         text = "correlation of true and predicted values over ignitions"
-        add("correlation", [item.correlation for item in variates], text, "1")
+        add("_correlation", [item.correlation for item in variates], text, "1")
         text = "variance of the estimate / variance of the mean of the true fires alone"
-        add("variance_ratio", [item.variance_ratio for item in variates], text, "1")
+        add("_variance_ratio", [item.variance_ratio for item in variates], text, "1")
         flags = {"flag_values": [0, 1], "flag_meanings": "monte_carlo control_variate"}
         used = [item.used.astype(np.int8) for item in variates]
-        add("corrected", used, "estimator", "1", **flags)
+        add("_corrected", used, "estimator", "1", **flags)
     return made

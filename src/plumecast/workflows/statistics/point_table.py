@@ -29,17 +29,15 @@ def point_columns(statistics: xr.Dataset) -> dict[str, np.ndarray]:
     The last row is for all people, if the population is known.
     """
     columns: dict[str, np.ndarray] = {"name": statistics["place"].values.astype(str)}
-    known = "population" in statistics.coords
-    if known:
+    if "population" in statistics.coords:
         columns["population"] = statistics["population"].values
     for name, variable, chosen in _statistics(statistics):
         for ending in ("", "_lower", "_upper"):
             columns[name + ending] = statistics[variable + ending].sel(chosen).values
         if f"{variable}_correlation" in statistics:
-            columns[f"{name}_correlation"] = (
-                statistics[f"{variable}_correlation"].sel(chosen).values
-            )
-            flags = statistics[f"{variable}_corrected"].sel(chosen).values
+            one = statistics.sel(chosen)
+            columns[f"{name}_correlation"] = one[f"{variable}_correlation"].values
+            flags = one[f"{variable}_corrected"].values
             columns[f"{name}_estimator"] = np.where(flags == 1, "control variate", "Monte Carlo")
     if "exposure" not in statistics:
         return columns
@@ -53,25 +51,23 @@ def point_columns(statistics: xr.Dataset) -> dict[str, np.ndarray]:
 def _statistics(statistics: xr.Dataset) -> Iterator[tuple[str, str, dict[str, float]]]:
     """Name of the column, variable, and its threshold or quantile."""
     yield "mean", "mean_smoke", {}
-    for value in statistics.get("threshold", xr.DataArray([])).values if _has(statistics) else ():
-        yield f"above_{value:.10g}", "exceedance", {"threshold": value}
-    for value in statistics["quantile"].values if "smoke_quantile" in statistics else ():
-        yield f"quantile_{value:.10g}", "smoke_quantile", {"quantile": value}
-
-
-def _has(statistics: xr.Dataset) -> bool:
-    return "exceedance" in statistics
+    for dim, name, variable in (
+        ("threshold", "above", "exceedance"),
+        ("quantile", "quantile", "smoke_quantile"),
+    ):
+        for value in statistics[dim].values if variable in statistics else ():
+            yield f"{name}_{value:.10g}", variable, {dim: value}
 
 
 def _everyone(statistics: xr.Dataset) -> dict[str, Any]:
     total = float(np.nansum(statistics["population"].values))
-    found: dict[str, Any] = {"name": EVERYONE, "population": total}
+    row: dict[str, Any] = {"name": EVERYONE, "population": total}
     for ending in ("", "_lower", "_upper"):
-        found[f"mean{ending}"] = float(statistics[f"exposure{ending}"])
-        for value in statistics["threshold"].values if _has(statistics) else ():
+        row[f"mean{ending}"] = float(statistics[f"exposure{ending}"])
+        for value in statistics["threshold"].values if "exceedance" in statistics else ():
             persons = statistics[f"persons_above{ending}"].sel(threshold=value)
-            found[f"above_{value:.10g}{ending}"] = float(persons) / total
-    return found
+            row[f"above_{value:.10g}{ending}"] = float(persons) / total
+    return row
 
 
 def printed_rows(statistics: xr.Dataset) -> tuple[list[str], list[list[str]]]:
@@ -79,16 +75,11 @@ def printed_rows(statistics: xr.Dataset) -> tuple[list[str], list[list[str]]]:
     columns = point_columns(statistics)
     shown = [name for name, _, _ in _statistics(statistics)]
     titles = ["place", *(name.replace("above_", "P > ").replace("_", " ") for name in shown)]
-    rows = []
-    for row, place in enumerate(columns["name"]):
-        cells = [
-            _cell(
-                *(columns[name + ending][row] for ending in ("", "_lower", "_upper")),
-                share=name.startswith("above_"),
-            )
-            for name in shown
-        ]
-        rows.append([str(place), *cells])
+    rows = [[str(place)] for place in columns["name"]]
+    for name in shown:
+        parts = zip(*(columns[name + ending] for ending in ("", "_lower", "_upper")), strict=True)
+        for row, values in zip(rows, parts, strict=True):
+            row.append(_cell(*values, share=name.startswith("above_")))
     return titles, rows
 
 
@@ -96,15 +87,14 @@ LEAST_SHARE = 1e-3
 """Probabilities below it are printed as "< 0.001"; files have all digits."""
 
 
-def _cell(value: Any, lower: Any, upper: Any, *, share: bool) -> str:
-    if value == "":
+def _cell(*interval: Any, share: bool) -> str:
+    if interval[0] == "":
         return "–"
-    middle, low, high = (_digits(float(item), share) for item in (value, lower, upper))
-    return f"{middle} ({low} … {high if np.isfinite(float(upper)) else '?'})"
-
-
-def _digits(value: float, share: bool) -> str:
-    return f"< {LEAST_SHARE:g}" if share and 0.0 < value < LEAST_SHARE else f"{value:.3g}"
+    middle, low, high = (
+        f"< {LEAST_SHARE:g}" if share and 0.0 < value < LEAST_SHARE else f"{value:.3g}"
+        for value in map(float, interval)
+    )
+    return f"{middle} ({low} … {high if np.isfinite(float(interval[2])) else '?'})"
 
 
 def never_smoky(statistics: xr.Dataset) -> list[str]:
@@ -114,32 +104,28 @@ def never_smoky(statistics: xr.Dataset) -> list[str]:
 
 
 def write_points(statistics: xr.Dataset, path: str | Path) -> Path:
-    """Write the table (`.csv`, `.json`) or the Dataset (`.nc`); never overwrites."""
+    """Write the table (`.csv`, `.json`) or the Dataset (`.nc`); never overwrites.
+
+    The CSV has the columns of the table, the quantity and its unit; what is not finite is empty.
+    """
     where = Path(path)
     if where.suffix not in (".nc", ".json"):
-        return _write_csv(statistics, where)
+        columns = point_columns(statistics)
+        quantity = (statistics.attrs["quantity"], statistics["mean_smoke"].attrs["units"])
+        rows = [
+            [*(c if isinstance(c, str) or np.isfinite(c) else None for c in cells), *quantity]
+            for cells in zip(*columns.values(), strict=True)
+        ]
+        titles = [*columns, "quantity", "units"]
+        return write_table(where, titles, rows, floats=".6g", overwrite=False)
     with atomic_write(where, overwrite=False) as partial:
         if where.suffix == ".nc":
             write_netcdf(statistics, partial, where)
         else:
-            partial.write_text(_as_json(statistics), encoding="utf-8")
+            attrs = {name: _plain(value) for name, value in statistics.attrs.items()}
+            text = json.dumps(attrs | {ROWS: point_rows(statistics)}, indent=1) + "\n"
+            partial.write_text(text, encoding="utf-8")
     return where
-
-
-def _write_csv(statistics: xr.Dataset, path: Path) -> Path:
-    """The columns of the table, with the quantity and its unit; what is not finite is empty."""
-    columns = point_columns(statistics)
-    stated = (statistics.attrs["quantity"], statistics["mean_smoke"].attrs["units"])
-    rows = [
-        [*(cell if isinstance(cell, str) or np.isfinite(cell) else None for cell in cells), *stated]
-        for cells in zip(*columns.values(), strict=True)
-    ]
-    return write_table(path, [*columns, "quantity", "units"], rows, floats=".6g", overwrite=False)
-
-
-def _as_json(statistics: xr.Dataset) -> str:
-    attrs = {name: _plain(value) for name, value in statistics.attrs.items()}
-    return json.dumps(attrs | {ROWS: point_rows(statistics)}, indent=1) + "\n"
 
 
 def point_rows(statistics: xr.Dataset) -> list[dict[str, Any]]:
@@ -149,15 +135,11 @@ def point_rows(statistics: xr.Dataset) -> list[dict[str, Any]]:
     """
     columns = point_columns(statistics)
     rows = [dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True)]
-    for number in range(statistics.sizes["place"]):  # a last row of all people has no position
-        rows[number] |= _position(statistics, number)
+    for name in ("cell_x", "cell_y"):
+        if name in statistics.coords:  # a last row of all people has no position
+            for row, value in zip(rows, statistics[name].values, strict=False):
+                row[name] = value
     return [{name: _plain(value) for name, value in row.items()} for row in rows]
-
-
-def _position(statistics: xr.Dataset, number: int) -> dict[str, Any]:
-    """The centre of the cell of a place, in metres on the grid."""
-    known = [name for name in ("cell_x", "cell_y") if name in statistics.coords]
-    return {name: statistics[name].values[number] for name in known}
 
 
 def _plain(value: Any) -> Any:

@@ -118,8 +118,8 @@ def request_of(
     they are.
     """
     field = only_output(surrogate)
-    known = field.name in (SMOKE, LOG_SMOKE) or recorded_interval(field.attrs) is not None
-    reading = replace(reading, quantity=reading.quantity_or(DEFAULT if known else "sum"))
+    summed = field.name in (SMOKE, LOG_SMOKE) or recorded_interval(field.attrs) is not None
+    reading = replace(reading, quantity=reading.quantity_or(DEFAULT if summed else "sum"))
     expected = None
     if not corrected and surrogate.error_bars is not None and field.name != LOG_SMOKE:
         expected = expected_smoke(surrogate.error_bars, groups)
@@ -168,25 +168,18 @@ def predicted_smoke(
     `block` has the labels of the rows: the doses of a fire never fall (`limited_by_later`).
     """
     integrated = read_from(surrogate, quantity)
-    if integrated is surrogate:
-        predicted = surrogate.predict_rows(*rows)
-        smoke = nonnegative_smoke(surrogate, predicted)
-        return predicted, smoke, _limited(smoke, quantity, block, factors)
-    inputs, given = rows[0], surrogate.prepared(*rows)
-    predicted = surrogate.predict_rows(inputs, given)
-    read = nonnegative_smoke(surrogate, integrated.predict_rows(inputs, given))
-    read = _limited(read, quantity, block, factors)
-    return predicted, nonnegative_smoke(surrogate, predicted), read
-
-
-def _limited(read: Array, quantity: str, block: xr.Dataset, factors: np.ndarray | None) -> Array:
-    """What a quantity is read from, with doses that never fall within a fire."""
-    if factors is None or "fire_id" not in block.variables:
-        return read
-    names, hours = (block[name].values for name in ("fire_id", "hours"))
-    if names.shape != hours.shape:
-        return read
-    return limited(read, quantity, names.astype(str), hours.astype(np.float64), factors)
+    if integrated is not surrogate:
+        rows = rows[0], surrogate.prepared(*rows)
+    predicted = surrogate.predict_rows(*rows)
+    smoke = read = nonnegative_smoke(surrogate, predicted)
+    if integrated is not surrogate:
+        read = nonnegative_smoke(surrogate, integrated.predict_rows(*rows))
+    if factors is not None and "fire_id" in block.variables:
+        fires, hours = (block[name].values for name in ("fire_id", "hours"))
+        if fires.shape == hours.shape:
+            hours = hours.astype(np.float64)
+            read = limited(read, quantity, fires.astype(str), hours, factors)
+    return predicted, smoke, read
 
 
 def limited(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
+from typing import Any, TypeAlias
 
 import numpy as np
 import xarray as xr
@@ -16,31 +17,32 @@ from plumecast.operators.coded.operator import CodedOperator
 from plumecast.scores.field_statistics import CodeSums, FieldSums, quantile_fields
 from plumecast.scores.optical_depth import LOG_SMOKE
 from plumecast.scores.quantities import find_quantity
-from plumecast.scores.sampling import quantiles_with_intervals, sums_mean
+from plumecast.scores.sampling import quantiles_with_intervals
 from plumecast.sources.places import Places
 from plumecast.surrogate.surrogate import Surrogate
 from plumecast.workflows.held_out.record import model_record
 from plumecast.workflows.statistics.cell_sums import LEFT_OUT, EnsembleSums, TruthSums
 from plumecast.workflows.statistics.estimates import (
+    CALIBRATED,
+    CORRECTED,
+    SAMPLING,
     Corrected,
     Labelled,
-    PairedSums,
-    SurrogateMean,
-    corrected_mean,
-    corrected_share,
-    interval_variables,
+    Means,
+    estimate_variables,
     nested_shares,
     quantity_meaning,
-    surrogate_mean,
-    what_intervals_contain,
 )
 from plumecast.workflows.statistics.request import Request, only_output
-from plumecast.workflows.statistics.samples import PlaceSamples, PlaceSums, place_sums
+from plumecast.workflows.statistics.samples import PlaceSamples, place_means
 
 PLACE = "place"
 
-LOG, QUANTITY, FIRST_THRESHOLD = 0, 1, 2
-"""Numbers of the statistics in the sums by cluster of `field_sums`."""
+LOG, QUANTITY = 0, 1
+"""Numbers of the statistics in the sums by cluster of `field_sums`; those of thresholds follow."""
+
+Estimates: TypeAlias = dict[str, tuple[Corrected | list[Corrected], str, str]]
+"""By name of the variable: a statistic, or one for each threshold; its meaning and its unit."""
 
 
 def as_statistics(
@@ -48,196 +50,141 @@ def as_statistics(
 ) -> xr.Dataset:
     """The labelled statistics from the sums over all fires, corrected by those with true smoke."""
     field, sums = only_output(surrogate), total.fields
+    means, variance = _cell_means(surrogate, sums, request, truth)
+    label = "mean of ln(smoke + 1) over fires"
+    estimates: Estimates = {"mean_log_smoke": (means.of(LOG), label, "1")}
+    if isinstance(sums, FieldSums):
+        estimates |= _quantity_estimates(means, QUANTITY, request, field)
+    made = _labelled(estimates, request)
+    if sums.clusters is None:  # of fires without names no interval is known
+        made = {name: made[name] for name in estimates}
     samples = len(total.fires) or sums.count
-    if isinstance(sums, CodeSums):
-        mean, variance = sums.moments(*_decoder(surrogate))
-        made: Labelled = {}
-    else:
-        mean = sums.log / sums.count
-        variance = np.maximum(sums.log_squares / sums.count - mean**2, 0.0)
-        made = _distribution(sums, samples, field, request, truth)
-    error = np.sqrt(variance / samples)
-    what = "mean of ln(smoke + 1) over fires"
-    log = _log_estimate(surrogate, sums, request, truth)
-    if log is not None:
-        if truth is not None or log.calibrated:
-            mean, error = log.mean, log.error
-        made |= interval_variables(log, "mean_log_smoke", what, "1", request.coverage)
-    made["mean_log_smoke"] = ((), mean, {"long_name": what, "units": "1"})
-    attrs = {"long_name": "standard error of mean_log_smoke", "units": "1"}
-    made["mean_log_smoke_error"] = ((), error, attrs)
-    return _on_grid(made, field, _attrs(surrogate, total, request, truth), request)
-
-
-def _attrs(
-    surrogate: Surrogate, total: EnsembleSums, request: Request, truth: TruthSums | None
-) -> dict[str, Any]:
-    clusters = total.fields.clusters
-    attrs = {
+    for name, text in (("mean_log_smoke", "mean_log_smoke"), ("exceedance", "the exceedance")):
+        if name not in estimates:
+            continue
+        best, (lead, mean, _) = estimates[name][0], made[name]
+        error = np.sqrt((variance if name == "mean_log_smoke" else mean * (1.0 - mean)) / samples)
+        if means.corrected:
+            error = best.error if isinstance(best, Corrected) else np.stack([p.error for p in best])
+        attrs = {"long_name": f"standard error of {text}", "units": "1"}
+        made[f"{name}_error"] = lead, error, attrs
+    if isinstance(sums, FieldSums) and request.quantiles:
+        what, unit = quantity_meaning(request.quantity, field)
+        precision = request.statistics.quantile_error
+        values = quantile_fields(sums.bins, request.quantiles, precision)
+        described = {"long_name": f"quantile of the {what}", "units": unit}
+        made["smoke_quantile"] = ("quantile",), values, described | {"relative_error": precision}
+    record: dict[str, Any] = {
         "Conventions": "CF-1.11",
         "title": "Statistics of predicted smoke",
         "history": f"plumecast {__version__} ensemble",
         "fires": len(total.fires),
-        "snapshots": total.fields.count,
+        "snapshots": sums.count,
         "snapshots_beyond_training": total.beyond.noted,
         "trained_on": str(surrogate.training.get("data_version")),
         "quantity": request.quantity,
         **model_record(surrogate),
     }
-    if clusters is not None:
-        attrs |= {"ignitions": len(clusters.clusters), "coverage": request.coverage}
-        attrs["intervals_contain"] = what_intervals_contain(
-            truth=truth is not None, expected=request.expected
-        )
-        if request.expected is not None:
-            attrs["calibration_ignitions"] = request.expected.groups
+    if sums.clusters is not None:
+        record["ignitions"] = len(sums.clusters.clusters)
+        record |= _interval_record(request, truth is not None)
     if truth is not None:
-        attrs["true_ignitions"] = truth.ignitions
-        attrs[LEFT_OUT] = truth.left_out
-    return attrs
+        record |= {"true_ignitions": truth.ignitions, LEFT_OUT: truth.left_out}
+    return _on_grid(made, field, record, request)
 
 
-def _log_estimate(
+def _cell_means(
     surrogate: Surrogate, sums: FieldSums | CodeSums, request: Request, truth: TruthSums | None
-) -> Corrected | None:
-    """The mean of ln(g + 1); codes by cluster are decoded, which is linear."""
+) -> tuple[Means, np.ndarray]:
+    """The statistics of every cell, and the variance of ln(g + 1); codes are decoded linearly."""
     clusters = sums.clusters
-    if clusters is None:
-        return None
-    if not isinstance(sums, CodeSums):
-        predictions = _predictions(sums, LOG, sums.log / sums.count, request)
+    by_cluster = None if clusters is None else clusters.sums
+    if isinstance(sums, CodeSums):
+        assert isinstance(surrogate.operator, CodedOperator)
+        basis = surrogate.operator.output_basis
+        modes, offset = to_numpy(basis.modes), None if basis.mean is None else to_numpy(basis.mean)
+        mean, variance = sums.moments(modes, offset)
+        predicted, changes = [mean], None
+        if clusters is not None:
+            decoded = clusters.sums[:, LOG] @ modes
+            decoded = decoded if offset is None else decoded + clusters.counts[:, None] * offset
+            by_cluster = decoded[:, np.newaxis]
     else:
-        modes, offset = _decoder(surrogate)
-        decoded = clusters.sums[:, LOG] @ modes
-        if offset is not None:
-            decoded = decoded + clusters.counts[:, None] * offset
-        mean = sums_mean(decoded, clusters.counts)
-        predictions = surrogate_mean(
-            mean, mean.mean, clusters=clusters.counts.size, samples=sums.count
-        )
-    return corrected_mean(predictions, _paired(truth, LOG), request.coverage)
-
-
-def _decoder(surrogate: Surrogate) -> tuple[np.ndarray, np.ndarray | None]:
-    """Modes and mean of the output basis of a surrogate whose mean codes are decoded."""
-    assert isinstance(surrogate.operator, CodedOperator)
-    basis = surrogate.operator.output_basis
-    return to_numpy(basis.modes), None if basis.mean is None else to_numpy(basis.mean)
-
-
-def _predictions(
-    sums: FieldSums, number: int, predicted: np.ndarray, request: Request
-) -> SurrogateMean:
-    """The mean of one of the statistics over the fires without true smoke."""
-    assert sums.clusters is not None
-    return surrogate_mean(
-        sums.clusters.estimate(number),
-        predicted,
-        clusters=sums.clusters.counts.size,
-        samples=sums.count,
-        changes=None if sums.changes is None else sums.changes[number],
-        expected=request.expected,
+        predicted = [sums.log / sums.count, sums.plain / sums.count, *(sums.above / sums.count)]
+        variance = np.maximum(sums.log_squares / sums.count - predicted[LOG] ** 2, 0.0)
+        changes = sums.changes
+    counts = np.array([sums.count]) if clusters is None else clusters.counts
+    if by_cluster is None:  # fires without names are one cluster
+        by_cluster = sums.count * np.stack(predicted)[np.newaxis]
+    pairs = None
+    if truth is not None and clusters is not None:
+        pairs = truth.observed, truth.predicted
+    means = Means(
+        by_cluster, counts, predicted, request.coverage, request.expected, changes, truth=pairs
     )
+    return means, variance
 
 
-def _paired(truth: TruthSums | None, number: int) -> PairedSums | None:
-    if truth is None:
-        return None
-    observed, predicted = truth.observed, truth.predicted
-    return PairedSums(observed.sums[:, number], predicted.sums[:, number], observed.counts)
-
-
-def _distribution(
-    sums: FieldSums,
-    samples: int,
-    field: Field,
-    request: Request,
-    truth: TruthSums | None,
-) -> Labelled:
-    """Mean, exceedance probabilities and quantiles of the quantity."""
+def _quantity_estimates(means: Means, first: int, request: Request, field: Field) -> Estimates:
+    """The mean of the quantity, which is statistic `first`, and the shares above thresholds."""
     what, unit = quantity_meaning(request.quantity, field)
-    mean = sums.plain / sums.count
-    found: Labelled = {}
-    if sums.clusters is not None:
-        predictions = _predictions(sums, QUANTITY, mean, request)
-        best = corrected_mean(predictions, _paired(truth, QUANTITY), request.coverage)
-        mean = best.mean if truth is not None or best.calibrated else mean
-        label = f"mean over fires of the {what}"
-        found |= interval_variables(best, "mean_smoke", label, unit, request.coverage)
-    found["mean_smoke"] = ((), mean, {"long_name": f"mean over fires of the {what}", "units": unit})
+    made: Estimates = {"mean_smoke": (means.of(first), f"mean over fires of the {what}", unit)}
     if request.thresholds:
-        found |= _exceedances(sums, samples, what, request, truth)
-    if request.quantiles:
-        values = quantile_fields(sums.bins, request.quantiles, request.statistics.quantile_error)
-        attrs = {"long_name": f"quantile of the {what}", "units": unit}
-        found["smoke_quantile"] = (
-            ("quantile",),
-            values,
-            attrs | {"relative_error": request.statistics.quantile_error},
-        )
-    return found
-
-
-def _exceedances(
-    sums: FieldSums, samples: int, what: str, request: Request, truth: TruthSums | None
-) -> Labelled:
-    label = f"probability that the {what} exceeds the threshold"
-    share = sums.above / sums.count
-    error = np.sqrt(share * (1.0 - share) / samples)
-    found: Labelled = {}
-    if sums.clusters is not None:
-        parts = [
-            corrected_share(
-                _predictions(sums, FIRST_THRESHOLD + i, share[i], request),
-                _paired(truth, FIRST_THRESHOLD + i),
-                request.coverage,
-            )
-            for i in range(len(request.thresholds))
+        shares = [
+            means.of(first + 1 + number, share=True) for number in range(len(request.thresholds))
         ]
-        parts = nested_shares(parts, request.thresholds)
-        if truth is not None or parts[0].calibrated:
-            share, error = (np.stack([getattr(p, n) for p in parts]) for n in ("mean", "error"))
-        found |= interval_variables(
-            parts, "exceedance", label, "1", request.coverage, lead=("threshold",)
-        )
-    lead = ("threshold",)
-    found["exceedance"] = (lead, share, {"long_name": label, "units": "1"})
-    attrs = {"long_name": "standard error of the exceedance", "units": "1"}
-    found["exceedance_error"] = (lead, error, attrs)
-    return found
+        label = f"probability that the {what} exceeds the threshold"
+        made["exceedance"] = nested_shares(shares, request.thresholds), label, "1"
+    return made
 
 
-def _on_grid(found: Labelled, field: Field, attrs: dict[str, Any], request: Request) -> xr.Dataset:
+def _labelled(estimates: Estimates, request: Request) -> Labelled:
+    """The variables of estimates with their intervals."""
+    made: Labelled = {}
+    for name, (best, label, unit) in estimates.items():
+        made |= estimate_variables(best, name, label, unit, request.coverage)
+    return made
+
+
+def _interval_record(request: Request, truth: bool) -> dict[str, Any]:
+    """Attributes that say what intervals contain."""
+    record: dict[str, Any] = {"coverage": request.coverage}
+    if request.expected is not None:
+        record["calibration_ignitions"] = request.expected.groups
+        return record | {"intervals_contain": CALIBRATED}
+    return record | {"intervals_contain": CORRECTED if truth else SAMPLING}
+
+
+def _on_grid(made: Labelled, field: Field, attrs: dict[str, Any], request: Request) -> xr.Dataset:
     """The variables on the grid, each with what smoke is and its coordinate system."""
     shared: dict[str, Any] = {}
     interval = recorded_interval(field.attrs) if request.interval is None else request.interval
     if field.name in (SMOKE, LOG_SMOKE):
         shared = {"comment": smoke_comment(interval)}
         shared |= {} if interval is None else {INTERVAL: interval}
-    if "grid_mapping" in field.attrs:
-        shared["grid_mapping"] = field.attrs["grid_mapping"]
+    mapping = {name: field.attrs[name] for name in ("grid_mapping",) if name in field.attrs}
     plain = not find_quantity(request.quantity).needs_interval
     variables = {}
-    for name, (lead, values, own) in found.items():
+    for name, (lead, values, described) in made.items():
         shaped = values.reshape(*values.shape[: len(lead)], *field.shape)
-        of_sum = plain or name.startswith("mean_log")
-        kept = {k: v for k, v in shared.items() if of_sum or k == "grid_mapping"}
-        variables[name] = ([*lead, *field.dims], shaped, own | kept)
-    made = xr.Dataset(variables, coords=grid_template(field).coords, attrs=attrs)
-    return made.assign_coords(axis_coords(request, field))
+        of_sum = shared if plain or name.startswith("mean_log") else {}
+        variables[name] = ([*lead, *field.dims], shaped, described | of_sum | mapping)
+    fields = xr.Dataset(variables, coords=grid_template(field).coords, attrs=attrs)
+    return fields.assign_coords(_axis_coords(request, field))
 
 
-def axis_coords(request: Request, field: Field) -> dict[str, Any]:
+def _axis_coords(request: Request, field: Field) -> dict[str, Any]:
     """The coordinates threshold and quantile, as far as they are asked for."""
     what, unit = quantity_meaning(request.quantity, field)
-    given = {
-        "threshold": (request.thresholds, {"long_name": f"threshold of the {what}", "units": unit}),
-        "quantile": (
-            request.quantiles,
-            {"long_name": "share of snapshots with less smoke", "units": "1"},
-        ),
+    axes = (
+        ("threshold", request.thresholds, f"threshold of the {what}", unit),
+        ("quantile", request.quantiles, "share of snapshots with less smoke", "1"),
+    )
+    return {
+        name: (name, list(values), {"long_name": text, "units": units})
+        for name, values, text, units in axes
+        if values
     }
-    return {name: (name, list(values), attrs) for name, (values, attrs) in given.items() if values}
 
 
 def place_statistics(
@@ -249,70 +196,34 @@ def place_statistics(
 ) -> xr.Dataset:
     """The labelled statistics of samples at places; `truth` has true and predicted samples."""
     field = only_output(surrogate)
-    sums = place_sums(samples, request, truth)
+    means = place_means(samples, request, truth)
     what, unit = quantity_meaning(request.quantity, field)
-    share = request.coverage
-    best = corrected_mean(*sums.of(0), share)
-    found = _with_estimate(best, "mean_smoke", f"mean over fires of the {what}", unit, share)
-    if request.thresholds:
-        label = f"probability that the {what} exceeds the threshold"
-        count = len(request.thresholds)
-        parts = [corrected_share(*sums.of(1 + number), share) for number in range(count)]
-        parts = nested_shares(parts, request.thresholds)
-        found |= _with_estimate(parts, "exceedance", label, "1", share, lead=("threshold",))
+    made = _labelled(_quantity_estimates(means, 0, request, field), request)
     if request.quantiles:
-        found |= _quantiles(samples, request, f"quantile of the {what}", unit)
-    variables = {name: ((*lead, PLACE), v, attrs) for name, (lead, v, attrs) in found.items()}
-    variables |= _exposure(places, sums, request, what, unit)
+        made |= _quantiles(samples, request, f"quantile of the {what}", unit)
+    variables = {name: ((*lead, PLACE), v, attrs) for name, (lead, v, attrs) in made.items()}
+    variables |= _exposure(places, means, request, what, unit)
     attrs: dict[str, Any] = {
         "title": "Smoke at places",
         "history": f"plumecast {__version__}",
         "places": places.source,
         "fires": int(np.unique(samples.fires).size),
-        "snapshots": sums.samples,
-        "ignitions": int(sums.counts.size),
+        "snapshots": int(means.counts.sum()),
+        "ignitions": int(means.counts.size),
         "quantity": request.quantity,
         "units": unit,
-        "coverage": share,
-        "intervals_contain": what_intervals_contain(
-            truth=truth is not None, expected=request.expected
-        ),
+        **_interval_record(request, truth is not None),
         **model_record(surrogate),
     }
-    if request.expected is not None:
-        attrs["calibration_ignitions"] = request.expected.groups
     if truth is not None:
         attrs["true_ignitions"] = int(np.unique(truth[0].ignitions).size)
-    coords = {PLACE: list(places.names)} | axis_coords(request, field)
+    coords = {PLACE: list(places.names)} | _axis_coords(request, field)
     coords |= {name: (PLACE, numbers) for name, numbers in places.numbers.items()}
-    coords |= _cell_centres(surrogate, places)
+    for axis, index in {"x": places.columns, "y": places.rows}.items():
+        if axis in surrogate.grid.coords:
+            described = {"long_name": f"{axis} of the cell", "units": "m"}
+            coords[f"cell_{axis}"] = PLACE, surrogate.grid[axis].values[index], described
     return xr.Dataset(variables, coords=coords, attrs=attrs)
-
-
-def _cell_centres(surrogate: Surrogate, places: Places) -> dict[str, Any]:
-    """Where the cells of the places lie on the grid, if it has x and y."""
-    grid, index = surrogate.grid, {"x": places.columns, "y": places.rows}
-    return {
-        f"cell_{axis}": (
-            PLACE, grid[axis].values[at], {"long_name": f"{axis} of the cell", "units": "m"}
-        )
-        for axis, at in index.items()
-        if axis in grid.coords
-    }  # fmt: skip
-
-
-def _with_estimate(
-    found: Corrected | list[Corrected],
-    name: str,
-    label: str,
-    unit: str,
-    coverage: float,
-    *,
-    lead: tuple[str, ...] = (),
-) -> Labelled:
-    values = found.mean if isinstance(found, Corrected) else np.stack([p.mean for p in found])
-    own: Labelled = {name: (lead, values, {"long_name": label, "units": unit})}
-    return own | interval_variables(found, name, label, unit, coverage, lead=lead)
 
 
 def _quantiles(samples: PlaceSamples, request: Request, label: str, unit: str) -> Labelled:
@@ -331,33 +242,26 @@ def _quantiles(samples: PlaceSamples, request: Request, label: str, unit: str) -
     }
 
 
-def _exposure(
-    places: Places, sums: PlaceSums, request: Request, what: str, unit: str
-) -> dict[str, Any]:
+def _exposure(places: Places, means: Means, request: Request, what: str, unit: str) -> Labelled:
     """Population-weighted mean and persons above thresholds; nothing without a population.
 
-    Sums over places are taken before the variance, so that places under one plume are not taken
-    for independent. Places without a number have no population.
+    Places without a number have no population.
     """
     population = places.numbers.get("population")
     if population is None or not np.nansum(population) > 0.0:
         return {}
     persons = np.nan_to_num(population)
-    total, share = float(persons.sum()), request.coverage
-    best = corrected_mean(*sums.of(0, persons / total), share)
-    found = _with_estimate(
-        best, "exposure", f"population-weighted mean over fires of the {what}", unit, share
-    )
+    total = float(persons.sum())
+    weighted = replace(means, weights=persons / total)
+    label = f"population-weighted mean over fires of the {what}"
+    estimates: Estimates = {"exposure": (weighted.of(0), label, unit)}
     if request.thresholds:
-        count = len(request.thresholds)
-        parts = [
-            corrected_share(*sums.of(1 + number, persons / total), share) for number in range(count)
-        ]
+        shares = [weighted.of(1 + number, share=True) for number in range(len(request.thresholds))]
         label = f"mean number of persons where the {what} exceeds the threshold"
-        more = _with_estimate(parts, "persons_above", label, "1", share, lead=("threshold",))
-        for ending in ("", "_lower", "_upper", "_surrogate"):
-            if (name := f"persons_above{ending}") in more:
-                lead, shares, attrs = more[name]
-                more[name] = (lead, shares * total, attrs)
-        found |= more
-    return {name: (lead, values, attrs) for name, (lead, values, attrs) in found.items()}
+        estimates["persons_above"] = shares, label, "1"
+    made = _labelled(estimates, request)
+    for ending in ("", "_lower", "_upper", "_surrogate"):
+        if (name := f"persons_above{ending}") in made:
+            lead, values, attrs = made[name]
+            made[name] = lead, values * total, attrs
+    return made

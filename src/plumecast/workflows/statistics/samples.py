@@ -22,9 +22,10 @@ from plumecast.compute.resources import LOCAL, Resources
 from plumecast.data.covariates import extrapolating
 from plumecast.data.store import open_snapshots
 from plumecast.operators.coded.operator import CodedOperator
+from plumecast.scores.field_statistics import ClusterSums, block_cluster_sums
 from plumecast.scores.quantities import DEFAULT, as_integrals, find_quantity, quantity_factors
 from plumecast.scores.reading import AS_STORED, Reading
-from plumecast.scores.sampling import cluster_sums, group_sums, sums_mean
+from plumecast.scores.sampling import group_sums
 from plumecast.sources.places import Places
 from plumecast.surrogate.error_bars.calibration import Expected, expected_block
 from plumecast.surrogate.guards import refuse_infinite
@@ -34,7 +35,7 @@ from plumecast.workflows.fires.conditions import user_weather
 from plumecast.workflows.fires.extrapolation import Extrapolation, extrapolation_of
 from plumecast.workflows.fires.sources import Fires, FireSource, reduce_fires
 from plumecast.workflows.predict import Notify, prediction_rows
-from plumecast.workflows.statistics.estimates import PairedSums, SurrogateMean, surrogate_mean
+from plumecast.workflows.statistics.estimates import Means
 from plumecast.workflows.statistics.request import (
     MEANS,
     Request,
@@ -50,8 +51,6 @@ BLOCK = 1024
 
 AT_ONCE = 2_000_000
 """Values of smoke at places whose expectation is computed at a time."""
-
-LABELS = ("fire_id", "ignition_id", "drought", IGNITION_TIME)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,19 +75,14 @@ class PlaceSamples:
 
     def as_array(self) -> xr.DataArray:
         """The samples (snapshot, place), labelled."""
-        known = {name: (SNAPSHOT, values) for name, values in self.labels.items()}
-        return xr.DataArray(
-            self.values,
-            dims=[SNAPSHOT, "place"],
-            coords={"hours": (SNAPSHOT, self.hours), **known},
-            attrs=dict(self.attrs),
-            name=SMOKE,
-        )
+        labels = {"hours": self.hours, **self.labels}
+        coords = {name: (SNAPSHOT, values) for name, values in labels.items()}
+        dims = [SNAPSHOT, "place"]
+        return xr.DataArray(self.values, coords, dims, name=SMOKE, attrs=dict(self.attrs))
 
     def quantity(self, name: str = DEFAULT, interval: float | None = None) -> np.ndarray:
         """(M, P) values of a quantity, by default the time-mean column concentration."""
-        scaled: np.ndarray = self.values * self.factors(name, interval)[:, None]
-        return scaled
+        return np.asarray(self.values * self.factors(name, interval)[:, None])
 
     def factors(self, name: str = DEFAULT, interval: float | None = None) -> np.ndarray:
         """(M,) factors from smoke to a quantity."""
@@ -123,15 +117,15 @@ class Sampled:
 
     def joined(self) -> PlaceSamples:
         """All samples, one after the other, with the labels that all parts have."""
-        first, parts = self.parts[0], self.parts
-        names = [name for name in first.labels if all(name in part.labels for part in parts)]
-        same = len({part.interval for part in parts}) == 1
+        parts = self.parts
+        names = [n for n in parts[0].labels if all(n in part.labels for part in parts)]
+        intervals = {part.interval for part in parts}
         return PlaceSamples(
             np.concatenate([part.values for part in parts]),
             np.concatenate([part.hours for part in parts]),
             {name: np.concatenate([part.labels[name] for part in parts]) for name in names},
-            first.interval if same else None,
-            first.attrs,
+            parts[0].interval if len(intervals) == 1 else None,
+            parts[0].attrs,
         )
 
 
@@ -155,13 +149,9 @@ def sample_fires(
     described by the smoke of all cells; its largest value then counts as extrapolation too.
     """
     size = prediction_rows(
-        surrogate,
-        resources.memory,
-        input_bytes=24.0,
-        output_bytes=24.0,
-        what="smoke at places",
+        surrogate, resources.memory, input_bytes=24.0, output_bytes=24.0, what="smoke at places",
         most=BLOCK,
-    )
+    )  # fmt: skip
     read = read_from(surrogate, request.quantity)
     read = surrogate_at(read, places) if describe is None else read
     read = read.on_device(resources.device, request.statistics.precision)
@@ -190,11 +180,9 @@ def _sample_block(
         smoke = smoke[:, places.cells]
     values = to_numpy(smoke)
     refuse_infinite(values)
-    attrs = only_output(surrogate).attrs
-    if describe is None:
-        return Sampled((label_samples(values, block, attrs),), beyond)
-    samples = label_samples(values[:, places.cells], block, attrs)
-    return Sampled((describe(samples, block, values),), beyond)
+    local = values if describe is None else values[:, places.cells]
+    samples = label_samples(local, block, only_output(surrogate).attrs)
+    return Sampled((samples if describe is None else describe(samples, block, values),), beyond)
 
 
 @folded_arguments(reading=Reading, statistics=Statistics, resources=Resources)
@@ -238,10 +226,9 @@ def surrogate_at(surrogate: Surrogate, places: Places) -> Surrogate:
     another family, or one whose smoke and footprint agree, predicts all cells.
     """
     operator = surrogate.operator
-    coded = isinstance(operator, CodedOperator)
-    if not coded or surrogate.record.agreement or surrogate.outputs.size == len(places):
+    whole = surrogate.record.agreement or surrogate.outputs.size == len(places)
+    if whole or not isinstance(operator, CodedOperator):
         return surrogate
-    assert isinstance(operator, CodedOperator)
     basis = operator.output_basis
     mean = None if basis.mean is None else basis.mean[places.cells]
     local = replace(basis, modes=contiguous(basis.modes[:, places.cells]), mean=mean)
@@ -265,104 +252,65 @@ def stored_at(
         raise PlumecastError(f"{store}: has no '{name}'; give a surrogate that predicts it")
     smoke = places.at(data[name]).transpose(SNAPSHOT, "place")
     dosed = DOSE_OF in smoke.attrs if quantity is None else find_quantity(quantity).needs_interval
-    if dosed:
-        smoke = as_integrals(smoke, interval)
-    values = smoke.values
-    return label_samples(np.asarray(values, dtype=np.float64), data, smoke.attrs)
+    smoke = as_integrals(smoke, interval) if dosed else smoke
+    return label_samples(np.asarray(smoke.values, dtype=np.float64), data, smoke.attrs)
 
 
 def label_samples(values: np.ndarray, block: xr.Dataset, attrs: Mapping[str, Any]) -> PlaceSamples:
     """Samples (M, P) with the labels of the snapshots that they are of."""
     count = values.shape[0]
-    known = {
+    labels = {
         name: np.broadcast_to(block[name].values.astype(str), (count,))
-        for name in LABELS
+        for name in ("fire_id", "ignition_id", "drought", IGNITION_TIME)
         if name in block.variables
     }
-    if "fire_id" not in known:
+    if "fire_id" not in labels:
         raise PlumecastError("fires at places need the coordinate 'fire_id'; name every fire")
     hours = np.full(count, np.nan)
     if "hours" in block.variables:
         hours = np.broadcast_to(block["hours"].values.astype(float), (count,))
-    return PlaceSamples(values, hours, known, recorded_interval(attrs), attrs)
+    return PlaceSamples(values, hours, labels, recorded_interval(attrs), attrs)
 
 
-@dataclass(frozen=True, slots=True)
-class PlaceSums:
-    """Sums by ignition of V statistics at P places, and of the fires with true smoke."""
-
-    sums: np.ndarray  # (V, C, P) of the predictions, or of what they let expect
-    counts: np.ndarray  # (C,)
-    predicted: np.ndarray  # (V, P) mean of the predictions
-    truth: tuple[np.ndarray, np.ndarray, np.ndarray] | None  # observed, predicted; counts
-    changes: np.ndarray | None = None  # (V, R, P) if a part of the calibration is left out
-    expected: Expected | None = None
-
-    @property
-    def samples(self) -> int:
-        """Number of snapshots."""
-        return int(self.counts.sum())
-
-    def of(
-        self, number: int, weights: np.ndarray | None = None
-    ) -> tuple[SurrogateMean, PairedSums | None]:
-        """One of the statistics at places; with weights (P,), its weighted sum over places.
-
-        Places are added up before the variance is taken, as one plume reaches several.
-        """
-
-        def at(values: np.ndarray) -> np.ndarray:
-            one: np.ndarray = values[number] if weights is None else values[number] @ weights
-            return one
-
-        predictions = surrogate_mean(
-            sums_mean(at(self.sums), self.counts),
-            at(self.predicted),
-            clusters=self.counts.size,
-            samples=self.samples,
-            changes=None if self.changes is None else at(self.changes),
-            expected=self.expected,
-        )
-        if self.truth is None:
-            return predictions, None
-        observed, predicted, counts = self.truth
-        return predictions, PairedSums(at(observed), at(predicted), counts)
-
-
-def place_sums(
+def place_means(
     samples: PlaceSamples, request: Request, truth: tuple[PlaceSamples, PlaceSamples] | None = None
-) -> PlaceSums:
-    """The sums of samples at places; `truth` has true and predicted samples."""
-    sums, counts = _sums(samples, request)
-    predicted = sums.sum(axis=1) / counts.sum()
-    if truth is not None:
-        (observed, true_counts), (paired, _) = (_sums(part, request) for part in truth)
-        return PlaceSums(sums, counts, predicted, (observed, paired, true_counts))
-    if request.expected is None:
-        return PlaceSums(sums, counts, predicted, None)
-    expected, changes = _expected(samples, request, request.expected)
-    return PlaceSums(expected, counts, predicted, None, changes, request.expected)
+) -> Means:
+    """The statistics of samples at places; `truth` has true and predicted samples."""
+    local, *pairs = (_sums(part, request) for part in (samples, *(truth or ())))
+    predicted = list(local.sums.sum(axis=0) / local.counts.sum())
+    sums, changes = local.sums, None
+    if request.expected is not None and truth is None:
+        sums, changes = _expected(samples, request, request.expected)
+    return Means(
+        sums,
+        local.counts,
+        predicted,
+        request.coverage,
+        request.expected,
+        changes,
+        truth=(pairs[0], pairs[1]) if pairs else None,
+    )
 
 
-def _sums(samples: PlaceSamples, request: Request) -> tuple[np.ndarray, np.ndarray]:
+def _sums(samples: PlaceSamples, request: Request) -> ClusterSums:
+    """Sums by ignition of the quantity and of whether it exceeds each threshold."""
     values = samples.quantity(request.quantity, request.interval)
     statistics = [values, *(values > threshold for threshold in request.thresholds)]
-    pairs = [cluster_sums(part, samples.ignitions) for part in statistics]
-    return np.stack([sums for sums, _ in pairs]), pairs[0][1]
+    return block_cluster_sums(statistics, samples.ignitions, samples.ignitions.size)
 
 
 def _expected(
     samples: PlaceSamples, request: Request, expected: Expected
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Sums (V, C, P) of the expected statistics, and their changes (V, R, P)."""
+    """Sums (C, V, P) of the expected statistics, and their changes (V, R, P)."""
     factors = samples.factors(request.quantity, request.interval)
     names, index = np.unique(samples.ignitions, return_inverse=True)
     count, places = samples.values.shape
-    sums = np.zeros((1 + len(request.thresholds), names.size, places))
-    changes = np.zeros((sums.shape[0], expected.ratio.shape[0] - 1, places))
+    sums = np.zeros((names.size, 1 + len(request.thresholds), places))
+    changes = np.zeros((sums.shape[1], expected.ratio.shape[0] - 1, places))
     for rows in row_blocks(count, max(1, AT_ONCE // max(places, 1))):
         block = expected_block(expected, samples.values[rows], request.thresholds, factors[rows])
         for number, part in enumerate(block.fields[1:]):  # the first is of the logarithm
-            sums[number] += group_sums(part, index[rows], names.size)
+            sums[:, number] += group_sums(part, index[rows], names.size)
         changes += block.changes[1:]
     return sums, changes
