@@ -5,7 +5,7 @@ A new family is one file and one name in FAMILIES.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
@@ -84,32 +84,19 @@ class Settings:
 
     def __post_init__(self) -> None:
         check_fields(self)
-        if self.family not in FAMILIES:
-            raise PlumecastError(
-                f"family '{self.family}' is unknown; choose from {', '.join(FAMILIES)}"
-            )
-        if self.frame not in FRAMES:
-            raise PlumecastError(
-                f"frame '{self.frame}' is unknown; choose from {', '.join(FRAMES)}"
-            )
-        if self.physics not in {*PHYSICS, *CARRIED}:
-            raise PlumecastError(
-                f"physics '{self.physics}' is unknown; choose from {', '.join(PHYSICS)}"
-            )
+        _check_name("family", self.family, FAMILIES)
+        _check_name("frame", self.frame, FRAMES)
+        _check_name("physics", self.physics, PHYSICS | CARRIED)
         if self.lift or self.products or self.family != "coded":
             check_lift(self.lift, self.products)
         check_targets(self.targets)
         check_count("age_bins", self.age_bins, most=1000)
-        if self.updatable:
-            self._check_updatable()
-
-    def _check_updatable(self) -> None:
         what = ""
         if getattr(self.family_settings, "correction", False):
             what = "a surrogate with a correction (preset 'thorough')"
         elif FAMILIES[self.family].update is None and not self.is_plain:
             what = f"family '{self.family}'" + (" with a lift" if self.family == "coded" else "")
-        if what:
+        if self.updatable and what:
             raise ArgumentError(
                 "updatable",
                 self.updatable,
@@ -131,14 +118,18 @@ class Settings:
         return asdict(shared.pop("family_settings")) | shared
 
 
+def _check_name(what: str, name: Any, names: Iterable[str]) -> None:
+    if not isinstance(name, str) or name not in names:
+        raise PlumecastError(f"{what} '{shown(name)}' is unknown; choose from {', '.join(names)}")
+
+
 def own_choices(record: Mapping[str, Any]) -> dict[str, Any]:
     """The settings in a saved record that its family and lift use, without the preset."""
     family = FAMILIES[record.get("family", "coded")]
-    names = set(_names(family.settings))
-    plain = family.name == "coded" and not record.get("lift") and not record.get("covariates")
-    if not plain:
+    names = {"family", *_names(family.settings)}
+    if family.name != "coded" or record.get("lift") or record.get("covariates"):
         names |= LIFT_NAMES
-    return {name: record[name] for name in record if name in names | {"family"}}
+    return {name: record[name] for name in record if name in names}
 
 
 def recorded_choices(record: Mapping[str, Any]) -> tuple[str | None, dict[str, Any]]:
@@ -159,10 +150,7 @@ def check_record(record: Mapping[str, Any]) -> None:
     """Raise if a saved record, which has a family, has settings that no fit could have had."""
     if "family" not in record:  # a baseline, or an operator of the user's own
         return
-    if not isinstance(record["family"], str) or record["family"] not in FAMILIES:
-        raise PlumecastError(
-            f"family '{shown(record['family'])}' is unknown; choose from {', '.join(FAMILIES)}"
-        )
+    _check_name("family", record["family"], FAMILIES)
     kind = FAMILIES[record["family"]].settings
     values = {name: record[name] for name in _names(kind) if name in record}
     for side in SIDES:
@@ -237,8 +225,8 @@ def choose_settings(
     `fire_rank`, `smoke_std_fraction`.
     """
     wanted = {name: value for name, value in choices.items() if value is not None}
-    if preset is not None and preset not in PRESETS:
-        raise PlumecastError(f"preset '{preset}' is unknown; choose from {', '.join(PRESETS)}")
+    if preset is not None:
+        _check_name("preset", preset, PRESETS)
     start = _start(preset, settings, wanted.pop("family", None))
     rules = {side: _rule(start, side, wanted) for side in SIDES}
     changes = {name: _listed(name, value) for name, value in wanted.items()}

@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from hashlib import blake2b
+from typing import Any
 
 import numpy as np
 
@@ -85,14 +86,14 @@ class ClusterSums:
 
 def block_cluster_sums(statistics: list[Array], names: np.ndarray, most: int) -> ClusterSums:
     """Sums by cluster of V statistics (m, N) of the fields of a block, on the host."""
-    found, index = np.unique(names.astype(str), return_inverse=True)
-    keys, grouped = found, found.size > most
+    clusters, index = np.unique(names.astype(str), return_inverse=True)
+    keys, grouped = clusters, clusters.size > most
     if grouped:
-        keys, group = np.unique(_groups(found, most), return_inverse=True)
+        keys, group = np.unique(_groups(clusters, most), return_inverse=True)
         index = group[index]
     sums = np.stack([_sums_of(part, index, keys.size) for part in statistics], axis=1)
     counts = np.bincount(index, minlength=keys.size)
-    return ClusterSums(keys, counts, sums, most, grouped, frozenset(found.tolist()))
+    return ClusterSums(keys, counts, sums, most, grouped, frozenset(clusters.tolist()))
 
 
 def groups_for(cells: int, statistics: int, limit: float = MEMORY) -> int:
@@ -131,23 +132,19 @@ class FieldSums:
     changes: Array | None = None  # (V, R, N), of these sums if a part of a calibration is left out
 
     def __add__(self, other: FieldSums) -> FieldSums:
-        bins = None if self.bins is None or other.bins is None else self.bins + other.bins
-        changes = None
-        if self.changes is not None and other.changes is not None:
-            changes = self.changes + other.changes
         return FieldSums(
             self.count + other.count,
             self.plain + other.plain,
             self.log + other.log,
             self.log_squares + other.log_squares,
             self.above + other.above,
-            bins,
+            _both(self.bins, other.bins),
             _both(self.clusters, other.clusters),
-            changes,
+            _both(self.changes, other.changes),
         )
 
 
-def _both(one: ClusterSums | None, other: ClusterSums | None) -> ClusterSums | None:
+def _both(one: Any, other: Any) -> Any:
     return None if one is None or other is None else one + other
 
 

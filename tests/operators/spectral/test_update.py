@@ -114,11 +114,3 @@ def test_an_update_predicts_new_fires_better_and_keeps_the_first_layer(fitted):
     assert wrong[1] < wrong[0]
     assert np.array_equal(whole.layers[0].weights, updated.layers[0].weights)
     assert (grown.size > sums.size).any()
-
-
-def test_keeping_sums_changes_no_weight(fitted):
-    old = training(slice(0, 16))
-    plain, _, nothing = fit_spectral(old, fit_lift(old.fire, bins=3), layers=2)
-    assert nothing is None
-    for before, after in zip(plain.layers, fitted[0].layers, strict=True):
-        assert np.array_equal(before.weights, after.weights)

@@ -94,15 +94,11 @@ class StoredSamples:
         for part in row_blocks(rows.size, READ_ROWS):
             some = rows[part]
             carried = None if self.physics is None else self.physics[some]
-            lifted[part] = torch.from_numpy(lifted_fields(self.lift, self.fire[some], carried))
+            channels = self.lift(self.fire[some], physics=carried)
+            lifted[part] = torch.from_numpy(np.ascontiguousarray(channels, dtype=np.float32))
             own = self.targets[some].astype(np.float32, copy=False) / scales
             targets[part] = torch.from_numpy(np.ascontiguousarray(own))
         return Samples(lifted, torch.from_numpy(self.scalars[rows]).to(self.device), targets)
-
-
-def lifted_fields(lift: Lift, fire: Array, physics: Array | None = None) -> Array:
-    """(M, y, x) → (M, C, y, x) in single precision."""
-    return np.ascontiguousarray(lift(fire, physics=physics), dtype=np.float32)
 
 
 def as_tensor(array: Array) -> Tensor:
@@ -251,12 +247,16 @@ def train(
         total, steps = torch.zeros((), device=learn.device), 0
         for some in task.samples.batches(order, schedule.batch):
             done = (epoch + steps / planned) / schedule.epochs
-            fraction = max(done, _spent(start, schedule))
+            spent = time.perf_counter() - start
+            fraction = done if schedule.seconds is None else max(done, spent / schedule.seconds)
             if fraction >= 1.0:
                 break
             for group in optimiser.param_groups:
                 group["lr"] = schedule.learning_rate * rate(fraction)
-            total += _step(task, some, optimiser, _random_shift(schedule.shift or 0, generator))
+            by, reach = (0, 0), schedule.shift or 0
+            if reach:
+                by = tuple(torch.randint(-reach, reach + 1, (2,), generator=generator).tolist())
+            total += _step(task, some, optimiser, by)
             steps += 1
         error = task.mean_loss(left_out, schedule.batch)
         if error < best:
@@ -279,17 +279,6 @@ def rate(fraction: float) -> float:
     if fraction < WARM_UP:
         return (fraction + 0.01) / (WARM_UP + 0.01)
     return 0.5 + 0.5 * math.cos(math.pi * (fraction - WARM_UP) / (1.0 - WARM_UP))
-
-
-def _spent(start: float, schedule: Schedule) -> float:
-    return 0.0 if schedule.seconds is None else (time.perf_counter() - start) / schedule.seconds
-
-
-def _random_shift(largest: int, generator: torch.Generator) -> tuple[int, int]:
-    if largest == 0:
-        return 0, 0
-    down, right = torch.randint(-largest, largest + 1, (2,), generator=generator).tolist()
-    return down, right
 
 
 def _step(

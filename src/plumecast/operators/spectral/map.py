@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TypeAlias
 
 import numpy as np
@@ -107,29 +106,17 @@ class SpectralMap:
         for number in np.unique(numbers):
             steps = [(layer, like(layer.weights[int(number), ...], fire)) for layer in self.layers]
             parts = row_parts(np.flatnonzero(numbers == number), size)
-            blocks = (
-                (
-                    take_rows(fire, rows),
-                    None if given.covariates is None else given.covariates[rows],
-                    None if given.physics is None else take_rows(given.physics, rows),
-                )
-                for rows in parts
-            )
-            predict = partial(_block_through, self.lift, transform, steps)
+
+            def predict(rows: Array, steps: Steps = steps) -> Array:
+                covariates = None if given.covariates is None else given.covariates[rows]
+                physics = None if given.physics is None else take_rows(given.physics, rows)
+                ages = fire_block(take_rows(fire, rows))
+                lifted = lifted_spectra(self.lift, transform, ages, covariates, physics)
+                return through(lifted, transform, steps)
+
             threads = min(cores(), len(parts)) if is_numpy_array(fire) else 1
-            for rows, values in zip(parts, map_threads(predict, blocks, threads), strict=True):
+            for rows, values in zip(parts, map_threads(predict, parts, threads), strict=True):
                 yield rows, snapshot_first(values * like(self.target_scales, values, values.dtype))
-
-
-def _block_through(
-    lift: Lift,
-    transform: Transform,
-    steps: Steps,
-    block: tuple[Array, Array | None, Array | None],
-) -> Array:
-    fire, covariates, physics = block
-    lifted = lifted_spectra(lift, transform, fire_block(fire), covariates, physics)
-    return through(lifted, transform, steps)
 
 
 def through(lifted: Array, transform: Transform, steps: Steps) -> Array:
@@ -153,8 +140,8 @@ def _products(spectra: Array, weights: Array) -> Array:
     xp = array_namespace(spectra)
     count, channels, targets, _ = weights.shape
     rows = xp.reshape(spectra, (spectra.shape[0], -1, spectra.shape[-1]))
-    found = rows @ xp.reshape(weights, (count, channels, 2 * targets))
-    return xp.reshape(found, (*spectra.shape[:-1], targets, 2))
+    products = rows @ xp.reshape(weights, (count, channels, 2 * targets))
+    return xp.reshape(products, (*spectra.shape[:-1], targets, 2))
 
 
 def _convolved(products: Array) -> Array:

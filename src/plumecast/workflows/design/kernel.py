@@ -42,7 +42,7 @@ from plumecast.operators.spectral.transform import (
     choose_frequencies,
     make_transform,
 )
-from plumecast.operators.wind_frame import CarriedFields, EncodedFields, WindFrame
+from plumecast.operators.wind_frame import WindFrame, carried_fields, encoded_fields
 from plumecast.surrogate.fit_lifted import grid_spacing, wind_frame_of
 from plumecast.surrogate.weather import (
     fire_history,
@@ -68,8 +68,8 @@ LIFT_ROWS = 512
 class _Seen:
     """The snapshots of one data set as a surrogate reads them."""
 
-    fire: EncodedFields
-    carried: CarriedFields | None
+    fire: Array
+    carried: Array | None
 
     def channels(self, lift: Lift, rows: Array | slice) -> Array:
         """(B, C, *grid) float32."""
@@ -132,8 +132,8 @@ def _seen(
             fuel=fuel_loads(snapshots, field.dims),
             history=fire_history(snapshots, values),
         )
-        carried = CarriedFields(values, carrier, given, frame, lambda array: array)
-    return _Seen(EncodedFields(values, field.shape, (), frame, wind), carried)
+        carried = carried_fields(values, carrier, given, frame, lambda array: array)
+    return _Seen(encoded_fields(values, field.shape, (), frame, wind), carried)
 
 
 def _spectral_rows(seen: _Seen, lift: Lift) -> Array:
