@@ -165,11 +165,9 @@ def lift_scalars(ages: Ages, products: Sequence[str], covariates: Array | None) 
 def _places(fire: Array) -> list[Array]:
     """Coordinate from −1 to 1 along every axis of the grid, broadcastable to (*grid, B)."""
     places = []
-    for axis in range(fire.ndim - 1):
-        count = fire.shape[axis]
+    for axis, count in enumerate(fire.shape[:-1]):
         along = like(np.linspace(-1.0, 1.0, count), fire, fire.dtype)
-        shape = [1] * fire.ndim
-        shape[axis] = count
+        shape = [count if other == axis else 1 for other in range(fire.ndim)]
         places.append(array_namespace(fire).reshape(along, tuple(shape)))
     return places
 
@@ -290,16 +288,9 @@ def fit_lift(
         scalars = lift_scalars(some, products, None if covariates is None else covariates[rows])
         size = size + np.square(scalars, dtype=np.float64).T @ energy
     scales = np.sqrt(size / math.prod(fire.shape))
-    return Lift(
-        tuple(parts),
-        tuple(products),
-        knots,
-        duration,
-        extent,
-        np.where(scales > 0.0, scales, 1.0),
-        None if physics is None else fit_physics_channels(physics),
-        kindling,
-    )
+    scales = np.where(scales > 0.0, scales, 1.0)
+    channels = None if physics is None else fit_physics_channels(physics)
+    return Lift(tuple(parts), tuple(products), knots, duration, extent, scales, channels, kindling)
 
 
 def _extremes(fire: Array) -> tuple[float, float]:

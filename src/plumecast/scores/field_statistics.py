@@ -11,6 +11,7 @@ Quantiles come from counts in logarithmic bins (see `scores.roc`).
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -132,20 +133,15 @@ class FieldSums:
     changes: Array | None = None  # (V, R, N), of these sums if a part of a calibration is left out
 
     def __add__(self, other: FieldSums) -> FieldSums:
-        return FieldSums(
-            self.count + other.count,
-            self.plain + other.plain,
-            self.log + other.log,
-            self.log_squares + other.log_squares,
-            self.above + other.above,
-            _both(self.bins, other.bins),
-            _both(self.clusters, other.clusters),
-            _both(self.changes, other.changes),
-        )
+        return FieldSums(*_added(self, other))
 
 
-def _both(one: Any, other: Any) -> Any:
-    return None if one is None or other is None else one + other
+def _added(one: Any, other: Any) -> list[Any]:
+    """The sums of the fields of two values; None where either has none."""
+    pairs = (
+        (getattr(one, item.name), getattr(other, item.name)) for item in dataclasses.fields(one)
+    )
+    return [None if a is None or b is None else a + b for a, b in pairs]
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,12 +154,7 @@ class CodeSums:
     clusters: ClusterSums | None = None  # of the codes
 
     def __add__(self, other: CodeSums) -> CodeSums:
-        return CodeSums(
-            self.count + other.count,
-            self.plain + other.plain,
-            self.outer + other.outer,
-            _both(self.clusters, other.clusters),
-        )
+        return CodeSums(*_added(self, other))
 
     def moments(
         self, modes: np.ndarray, offset: np.ndarray | None

@@ -67,8 +67,7 @@ def fit_power_law(points: Sequence[Point]) -> PowerLaw:
     >>> round(law.a, 6), round(law.b, 6)
     (0.8, 0.5)
     """
-    counts, errors, weights = _columns(points)
-    a, b = _fit(counts, errors, weights[None, :])
+    a, b = _fit(points, np.ones((1, len(points))))
     return PowerLaw(float(a[0]), float(b[0]))
 
 
@@ -104,11 +103,10 @@ def forecast(points: Sequence[Point], count: int, more: int, seed: int = 0) -> F
     if len(points) < FEWEST or len({point.count for point in points}) < 2:
         return None
     law = fit_power_law(points)
-    counts, errors, weights = _columns(points)
     drawn = np.random.default_rng(seed).multinomial(
         len(points), np.full(len(points), 1.0 / len(points)), size=DRAWS
     )
-    a, b = _fit(counts, errors, drawn * weights)
+    a, b = _fit(points, drawn)
     now, later = a * float(count) ** -b, a * float(count + more) ** -b
     low, high = np.quantile(now - later, [0.05, 0.95])
     return Forecast(
@@ -117,13 +115,10 @@ def forecast(points: Sequence[Point], count: int, more: int, seed: int = 0) -> F
     )  # fmt: skip
 
 
-def _columns(points: Sequence[Point]) -> tuple[Array, Array, Array]:
+def _fit(points: Sequence[Point], repeats: Array) -> tuple[Array, Array]:
+    """(D,) a and b of points that are repeated (D, P) times; a is linear, b from a grid."""
     table = np.array([(point.count, point.error, point.weight) for point in points], dtype=float)
-    return table[:, 0], table[:, 1], table[:, 2]
-
-
-def _fit(counts: Array, errors: Array, weights: Array) -> tuple[Array, Array]:
-    """(D,) a and b of D weighted sets of the same points; a is linear, b from a grid."""
+    counts, errors, weights = table[:, 0], table[:, 1], repeats * table[:, 2]
     falls = counts[None, :] ** -POWERS[:, None]  # (B, P)
     cross = weights @ (falls * errors).T  # (D, B)
     square = weights @ (falls**2).T

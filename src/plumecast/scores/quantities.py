@@ -184,8 +184,7 @@ def factors_at(
     """
     if not quantity.needs_interval:
         return np.ones(hours.shape)
-    made: np.ndarray = interval * dose_factor(attrs, hours, interval) * quantity.factor(hours)
-    return made
+    return np.asarray(interval * dose_factor(attrs, hours, interval) * quantity.factor(hours))
 
 
 def dose_factor(attrs: Mapping[str, Any], hours: np.ndarray, interval: float) -> np.ndarray:
@@ -210,8 +209,7 @@ def dose_factor(attrs: Mapping[str, Any], hours: np.ndarray, interval: float) ->
     first = even_factor(known[:1], interval)[0]
     early = even_factor(hours, interval) * (factors[0] / first)
     inside = np.where(hours < known[0], early, inside)
-    made: np.ndarray = np.where(hours > known[-1], late, inside)
-    return made
+    return np.asarray(np.where(hours > known[-1], late, inside))
 
 
 def dose_attributes(attrs: Mapping[str, Any]) -> dict[str, Any]:

@@ -75,7 +75,7 @@ def fit(
     } | change
     groups = np.repeat(np.arange(count) % choices.pop("folds", FOLDS), per)
     smoke = targets(fire, np.tile(np.ravel(strength), count) if per > 1 else strength)
-    return fit_neural(TrainingSet(fire, smoke, groups, given), fit_lift(fire), **choices)[0]
+    return fit_neural(TrainingSet(fire, smoke, groups, given), fit_lift(fire), **choices).field_map
 
 
 @pytest.fixture(scope="module", params=sorted(SIZES))

@@ -6,7 +6,7 @@ import array_api_strict as strict
 import numpy as np
 import pytest
 
-from plumecast.compute.arrays import as_pair, to_numpy
+from plumecast.compute.arrays import to_numpy
 from plumecast.operators.spectral.equations import Equations
 from plumecast.operators.spectral.systems import PENALTIES, Systems
 from plumecast.operators.spectral.transform import choose_frequencies, make_transform
@@ -41,13 +41,6 @@ def test_blocks_for_the_cache_do_not_change_a_transform(monkeypatch):
     monkeypatch.setattr("plumecast.operators.spectral.transform.CACHED", 1)
     np.testing.assert_allclose(transform.spectra(fields), whole, atol=SINGLE * np.abs(whole).max())
     np.testing.assert_allclose(transform.fields(whole), fields, atol=SINGLE)
-
-
-@pytest.mark.parametrize("put", [np.asarray, _torch, strict.asarray])
-def test_pairs_are_the_parts_of_complex_numbers(put):
-    values = np.array([[1 + 2j, 3 - 1j], [0.5j, -2.0]], dtype=np.complex64)
-    pair = as_pair(put(values))
-    np.testing.assert_array_equal(to_numpy(pair), np.stack([values.real, values.imag], axis=-1))
 
 
 def test_a_penalty_for_every_frequency_solves_each_with_its_own():

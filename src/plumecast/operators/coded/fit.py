@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from plumecast.base.errors import ArgumentError, PlumecastError
+from plumecast.base.errors import PlumecastError
 from plumecast.base.values import check_fields, check_number, setting
 from plumecast.compute.arrays import (
     Array,
@@ -39,7 +39,6 @@ from plumecast.operators.coded.kernels import (
 from plumecast.operators.coded.operator import (
     CodedMap,
     CodedOperator,
-    CodedOutOfFold,
     FoldedLinear,
     code_size,
     join_codes,
@@ -55,7 +54,7 @@ from plumecast.operators.coded.polynomial_map import (
     tune_polynomial_map,
 )
 from plumecast.operators.coded.update import CodedSums
-from plumecast.operators.family import Family, FittedMap, TrainingSet
+from plumecast.operators.family import ComputedFields, Family, FittedMap, TrainingSet
 from plumecast.operators.lift import fit_lift
 from plumecast.operators.pca import Basis, EncodedRows, Truncation, fit_truncated_basis
 from plumecast.operators.ridge import GROUP_ROWS
@@ -211,16 +210,6 @@ class CodedSettings:
         """Whether Theorem 1 of the paper gives the map: linear, without a penalty."""
         return self.is_polynomial and self.degree == 1 and self.penalty == 0.0
 
-    def refuse_degree(self, degree: int, kernel: str | None) -> None:
-        """Raise if a degree is given with a kernel whose terms name their degrees."""
-        if (kernel or self.kernel) != POLYNOMIAL:
-            raise ArgumentError(
-                "degree",
-                degree,
-                f"name it in the kernel instead, as in 'polynomial-{degree} + matern-5/2'",
-                problem=f"belongs to kernel '{POLYNOMIAL}'",
-            )
-
 
 def fit_coded_operator(
     inputs: Rows,
@@ -304,11 +293,8 @@ def _fit_map(
     codes, targets = passes.whole(codes), passes.whole(targets)
     kind: dict[str, Any] = {"kernel": own.kernel, "anchored": not own.center}
     if not own.leaves_out:
-        chosen: dict[str, Any] = {
-            "length_scale": own.length_scale or 1.0,
-            "penalty": own.penalty,
-        }
-        return fit_kernel_map(codes, targets, **kind, **chosen), chosen
+        given: Any = {"length_scale": own.length_scale or 1.0, "penalty": own.penalty}
+        return fit_kernel_map(codes, targets, **kind, **given), given
     kernel_map, tuned = tune_kernel_map(
         codes, targets, groups=groups, length_scale=own.length_scale, penalty=own.penalty, **kind
     )
@@ -363,8 +349,16 @@ def fit_coded_fields(training: TrainingSet, settings: Settings, resources: Budge
     if len(kept) == 1:  # only one group remains: choose the penalty by leaving snapshots out
         kept = list(kept[0][:, None])
     left_out = np.flatnonzero(folds == folds.max())
-    without = CodedOutOfFold(fit(kept), take_rows(codes, left_out), targets.shape[1:])
-    return FittedMap(map_arrays(fit(groups), to_numpy), left_out, without)
+    without, shape = fit(kept), targets.shape[1:]
+    others = take_rows(codes, left_out)
+
+    def predicted(rows: Any) -> Array:
+        fields = without.decode(without.code_map.predict(take_rows(others, rows)), shape)
+        xp = array_namespace(fields)
+        return xp.astype(fields, xp.float32)
+
+    out_of_fold = ComputedFields((left_out.size, *shape), predicted)
+    return FittedMap(map_arrays(fit(groups), to_numpy), left_out, out_of_fold)
 
 
 CODED = Family(

@@ -29,7 +29,14 @@ from plumecast.compute.arrays import (
 )
 from plumecast.compute.blocks import row_blocks
 from plumecast.compute.device import Budget
-from plumecast.operators.family import NOTHING, Conditions, Family, FittedMap, TrainingSet
+from plumecast.operators.family import (
+    NOTHING,
+    ComputedFields,
+    Conditions,
+    Family,
+    FittedMap,
+    TrainingSet,
+)
 from plumecast.operators.lift import fit_lift
 from plumecast.operators.targets import are_indicators, check_choice, target_sizes
 
@@ -177,7 +184,7 @@ def fit_neural_fields(training: TrainingSet, settings: Settings, resources: Budg
     lift = fit_lift(training.fire, settings.lift, settings.products, bins=settings.age_bins,
                     physics=training.given.physics)  # fmt: skip
     name = resources.device.name
-    fitted, out_of_fold = fit_neural(
+    return fit_neural(
         training,
         lift,
         network=Network(settings.family),
@@ -186,7 +193,6 @@ def fit_neural_fields(training: TrainingSet, settings: Settings, resources: Budg
         limit=resources.limit,
         progress=lambda epoch: resources.progress(f"epoch {epoch.number} of {epoch.of}"),
     )
-    return FittedMap(fitted, out_of_fold.rows, out_of_fold)
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,20 +227,17 @@ class Epoch:
     left_out_loss: float
 
 
-UNET_NETWORK, SCHEDULE = Network(), Schedule()
-
-
 def fit_neural(
     training: TrainingSet,
     lift: Any,
     *,
-    network: Network = UNET_NETWORK,
-    schedule: Schedule = SCHEDULE,
+    network: Network,
+    schedule: Schedule,
     device: str | None = None,
     limit: int | None = None,
     progress: Callable[[Epoch], None] | None = None,
-) -> tuple[NeuralMap, NeuralOutOfFold]:
-    """Train a network; also returns its predictions of the last fold, which it is not trained on.
+) -> FittedMap:
+    """Train a network; its out-of-fold predictions are of the last fold, which it does not see.
 
     The weights with the smallest loss on that fold are kept. With a `limit` in bytes, snapshots are
     read a few batches at a time. Fire and targets of each batch are shifted by random numbers of
@@ -273,22 +276,13 @@ def fit_neural(
     )
     values = {name: value.float().cpu().numpy() for name, value in module.state_dict().items()}
     fitted = replace(untrained, weights=values)
-    return fitted, NeuralOutOfFold(fitted, fire, training.given, left_out, str(where))
 
+    def predicted(some: Array | slice) -> Array:
+        rows = left_out[some]
+        return fitted.predict(fire[rows], training.given.at(rows), str(where))
 
-@dataclass(frozen=True, slots=True)
-class NeuralOutOfFold:
-    """Predictions of the snapshots of the last fold, computed when they are indexed."""
-
-    network: NeuralMap
-    fire: Array  # (M, *grid), an array or an object that gives one when indexed by rows
-    given: Conditions
-    rows: Array  # (m,)
-    device: str
-
-    def __getitem__(self, some: Array | slice) -> Array:
-        rows = self.rows[some]
-        return self.network.predict(self.fire[rows], self.given.at(rows), self.device)
+    out_of_fold = ComputedFields((left_out.size, *targets.shape[1:]), predicted)
+    return FittedMap(fitted, left_out, out_of_fold)
 
 
 def _describe(training: TrainingSet, lift: Any, network: Network, scalars: int) -> NeuralMap:
