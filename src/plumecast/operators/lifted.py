@@ -193,7 +193,6 @@ def fit_lifted_operator(
     settings: Settings,
     *,
     threshold: float | Sequence[float],
-    epsilon: float | None = None,
     frame: WindFrame | None = None,
     physics: ColumnTransport | None = None,
     resources: Budget = DEFAULT_BUDGET,
@@ -210,7 +209,7 @@ def fit_lifted_operator(
     outputs = each_output(smoke, shape)
     levels = [threshold] if isinstance(threshold, int | float) else threshold
     targets = tuple(
-        fit_targets(own, settings.targets, threshold=level, epsilon=epsilon)
+        fit_targets(own, settings.targets, threshold=level)
         for own, level in zip(outputs, levels, strict=True)
     )
     labels: tuple[str, ...] = ()

@@ -172,13 +172,8 @@ def check_targets(names: Sequence[str]) -> None:
         )
 
 
-def fit_targets(
-    smoke: Array, names: Sequence[str], *, threshold: float, epsilon: float | None = None
-) -> Targets:
-    """Targets for (M, *grid) training smoke, an array or an object that gives one by rows.
-
-    Without `epsilon` it is chosen as LOG_SHARE says.
-    """
+def fit_targets(smoke: Array, names: Sequence[str], *, threshold: float) -> Targets:
+    """Targets for (M, *grid) training smoke; ε is chosen as LOG_SHARE says."""
     check_targets(names)
     lowest, largest = value_range(smoke)
     if lowest < 0.0:
@@ -194,14 +189,13 @@ def fit_targets(
             "the training smoke is zero everywhere, so there is nothing to fit; check the output "
             "variable and the filters"
         )
-    if epsilon is None:
-        epsilon = 1.0
-        if "smoke" not in names:
-            total = squares = 0.0
-            for block in _blocks(smoke):
-                total += float(np.sum(block, dtype=np.float64))
-                squares += float(np.sum(np.square(block, dtype=np.float64)))
-            epsilon = LOG_SHARE * (squares / total)
+    epsilon = 1.0
+    if "smoke" not in names:
+        total = squares = 0.0
+        for block in _blocks(smoke):
+            total += float(np.sum(block, dtype=np.float64))
+            squares += float(np.sum(np.square(block, dtype=np.float64)))
+        epsilon = LOG_SHARE * (squares / total)
     return Targets(tuple(names), epsilon, threshold, largest, spares=True)
 
 

@@ -216,22 +216,6 @@ def test_frames_are_counted_backwards_from_the_hour_of_a_snapshot(until, interva
     np.testing.assert_allclose(whole, parts, rtol=1e-4, atol=1e-5 * whole.max())
 
 
-def test_smoke_is_continuous_in_the_hour_and_in_the_labels():
-    """Just before and just after a whole number of frames; the defect was a factor of 50."""
-    maps = np.concatenate([two_cells(max(hour - 0.5, 0.0)) for hour in (1.0, 2.0, 3.0)])
-    hours = np.array([1.0, 2.0, 3.0])
-    for hour in (0.95, 0.999, 1.0, 1.5, 1.999):
-        pair = []
-        for until in (hour, hour + 0.01):
-            fire = two_cells(max(until - 0.5, 0.0))
-            history = FireHistory(
-                np.concatenate([fire, maps]), np.append(until, hours), np.array([[1, 2, 3]])
-            )
-            plain = transport(partial=True)
-            pair.append(plain.smoke(fire, weather(1.0, 0.5, until), None, history).sum())
-        assert 0.97 < pair[0] / pair[1] < 1.03
-
-
 @pytest.mark.parametrize(("steps", "later"), [(1, 1e-3), (2, 0.1), (5, 0.02)])
 def test_thin_smoke_does_not_run_ahead_just_after_a_whole_number_of_steps(steps, later):
     """What burned in the part of a step after ignition has moved for that part alone.

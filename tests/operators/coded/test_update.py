@@ -16,7 +16,7 @@ from plumecast.operators.coded.polynomial_map import (
     PrimalMap,
     fit_polynomial_map,
 )
-from plumecast.operators.coded.update import append_factor, coded_sums, update_coded_operator
+from plumecast.operators.coded.update import coded_sums, update_coded_operator
 from plumecast.operators.pca import Truncation, append_rows, extend_basis, fit_truncated_basis
 from plumecast.operators.ridge import ridge_dual
 
@@ -54,14 +54,6 @@ def updated(rows: int, rules, **own):
 
 def assert_equal(found: np.ndarray, expected: np.ndarray) -> None:
     assert np.abs(found - expected).max() < EXACT * np.abs(expected).max()
-
-
-def test_an_appended_factor_is_that_of_the_whole_matrix():
-    rng = np.random.default_rng(0)
-    half = rng.normal(size=(9, 9))
-    matrix = half @ half.T + np.eye(9)
-    found = append_factor(np.linalg.cholesky(matrix[:6, :6]), matrix[6:, :6], matrix[6:, 6:])
-    np.testing.assert_allclose(found, np.linalg.cholesky(matrix), atol=1e-12)
 
 
 @pytest.mark.parametrize("center", [False, True])

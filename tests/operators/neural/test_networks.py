@@ -69,7 +69,7 @@ def fit(
     given = Conditions(covariates=None if per == 1 else np.tile(covariates, (count, 1)))
     schedule = {name: change.pop(name) for name in ("seed", "seconds", "shift") if name in change}
     choices = {
-        "network": Network(architecture, SMALL[architecture], change.pop("positions", True)),
+        "network": Network(architecture, SMALL[architecture]),
         "schedule": Schedule(change.pop("epochs", 1), 8, RATE, **schedule),
         "device": "cpu",
     } | change
@@ -140,11 +140,6 @@ def test_shifts_move_fire_and_targets_alike_and_fill_with_zeros():
     assert torch.equal(moved[1:, :2], field[:-1, 2:])
     assert not moved[0].any()
     assert not moved[:, 2:].any()
-
-
-def test_without_positions_a_fourier_operator_has_no_coordinates():
-    network = fit("fno", positions=False)
-    assert network.weights["lift.0.weight"].shape[1] == network.lift.channels
 
 
 @pytest.mark.parametrize("architecture", sorted(SIZES))

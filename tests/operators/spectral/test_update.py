@@ -95,17 +95,6 @@ def test_one_layer_equals_a_fit_to_all_snapshots_with_the_same_choices():
     assert difference > 2 * SINGLE * np.abs(weights).max(), "new snapshots change the weights"
 
 
-def test_parts_give_what_all_new_snapshots_give_at_once(fitted):
-    """Also with two layers, because the first one is kept."""
-    whole, _, sums = fitted
-    expected, _ = update(whole, sums, slice(16, 24))
-    found = whole
-    for start in (16, 20):
-        found, sums = update(found, sums, slice(start, start + 4))
-    weights = expected.layers[1].weights
-    assert np.abs(found.layers[1].weights - weights).max() < SINGLE * np.abs(weights).max()
-
-
 def test_an_update_predicts_new_fires_better_and_keeps_the_first_layer(fitted):
     whole, _, sums = fitted
     updated, grown = update(whole, sums, slice(16, 24))

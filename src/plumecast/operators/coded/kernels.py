@@ -261,7 +261,7 @@ class TrainingKernel:
                 matrix = monomial_kernel(self.support, self.support, _DEGREES[term])
             size = float(xp.linalg.trace(matrix)) / matrix.shape[0]
             if not size > 0.0:
-                raise PlumecastError(_too_long(length_scale))
+                raise _unfit(length_scale, TOO_LONG)
             weights.append(1.0 / size)
             total = total + matrix / size
         return total, tuple(weights)
@@ -274,16 +274,12 @@ class TrainingKernel:
         term = next(term for term in kernel_terms(self.kernel) if term in STATIONARY)
         values = STATIONARY[term](self.squares / length_scale**2)
         if float(1.0 - xp.min(values)) < REACH:
-            raise PlumecastError(_too_long(length_scale))
+            raise _unfit(length_scale, TOO_LONG)
         others = values - xp.eye(values.shape[0], dtype=values.dtype, device=device_of(values))
         nearest = xp.sort(xp.max(others, axis=1))
         if float(nearest[nearest.shape[0] // 2]) < REACH:
-            raise ArgumentError(
-                "length_scale",
-                length_scale,
-                _LENGTH_ADVICE,
-                problem="is so short that a training snapshot has no neighbours within it",
-            )
+            problem = "is so short that a training snapshot has no neighbours within it"
+            raise _unfit(length_scale, problem)
 
     def fitted(self, length_scale: float, weights: tuple[float, ...], alpha: Array) -> KernelMap:
         """The map with its dual weights."""
@@ -301,15 +297,13 @@ def training_kernel(codes: Array, kernel: str, anchored: bool) -> TrainingKernel
     return TrainingKernel(kernel, anchored, unit, support, squares)
 
 
-_LENGTH_ADVICE = (
-    "use a value near 1, the typical distance between snapshots, or leave it out to have it chosen"
-)
+TOO_LONG = "is so long that a training snapshot looks the same to the kernel as every other"
 
 
-def _too_long(length_scale: float) -> str:
-    return (
-        f"length_scale={length_scale:g} is so long that a training snapshot looks the same to the "
-        f"kernel as every other; {_LENGTH_ADVICE}"
+def _unfit(length_scale: float, problem: str) -> ArgumentError:
+    advice = "use a value near 1, the typical distance between snapshots, or leave it out"
+    return ArgumentError(
+        "length_scale", length_scale, f"{advice} to have it chosen", problem=problem
     )
 
 

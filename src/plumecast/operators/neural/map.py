@@ -197,11 +197,10 @@ def fit_neural_fields(training: TrainingSet, settings: Settings, resources: Budg
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """Which network is trained; with `positions` it also sees the coordinates of the cells."""
+    """Which network is trained."""
 
     architecture: str = "unet"  # a key of SIZES
     sizes: Mapping[str, int] = field(default_factory=dict)  # in place of those of SIZES
-    positions: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,7 +267,7 @@ def fit_neural(
     )
     samples = stored if ahead < fire.shape[0] else stored.read(np.arange(fire.shape[0]))
     neural.train(
-        neural.Task(module, samples, untrained.indicators, network.positions),
+        neural.Task(module, samples, untrained.indicators),
         torch.from_numpy(learn).to(where),
         torch.from_numpy(left_out).to(where),
         schedule,
@@ -317,7 +316,7 @@ def _describe(training: TrainingSet, lift: Any, network: Network, scalars: int) 
         limits=largest.astype(np.float64),
         indicators=tuple(indicators.tolist()),
         scalars=scalars,
-        positions=network.positions,
+        positions=True,
         shape=(int(fire.shape[1]), int(fire.shape[2])),
     )
 

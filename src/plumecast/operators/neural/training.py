@@ -202,7 +202,7 @@ class Task:
     network: nn.Module
     samples: Samples | StoredSamples
     indicators: tuple[bool, ...]
-    positions: bool
+    positions: bool = True  # whether the network sees the coordinates of the cells
 
     def loss(self, some: Samples, by: tuple[int, int] = (0, 0)) -> Tensor:
         """Mean loss of some snapshots; fire and targets are shifted by whole cells along y and x.
