@@ -92,7 +92,15 @@ def block_cluster_sums(statistics: list[Array], names: np.ndarray, most: int) ->
     if grouped:
         keys, group = np.unique(_groups(clusters, most), return_inverse=True)
         index = group[index]
-    sums = np.stack([_sums_of(part, index, keys.size) for part in statistics], axis=1)
+
+    def sums_of(part: Array) -> np.ndarray:
+        if is_numpy_array(part):
+            return group_sums(part, index, keys.size)
+        xp = array_namespace(part)
+        member = like(np.equal.outer(np.arange(keys.size), index).astype(np.float64), part)
+        return to_numpy(member @ xp.astype(part, member.dtype))
+
+    sums = np.stack([sums_of(part) for part in statistics], axis=1)
     counts = np.bincount(index, minlength=keys.size)
     return ClusterSums(keys, counts, sums, most, grouped, frozenset(clusters.tolist()))
 
@@ -100,14 +108,6 @@ def block_cluster_sums(statistics: list[Array], names: np.ndarray, most: int) ->
 def groups_for(cells: int, statistics: int, limit: float = MEMORY) -> int:
     """Number of groups whose sums fit into a limit (bytes), from LEAST to MOST."""
     return int(np.clip(min(limit, MEMORY) / (8.0 * cells * max(statistics, 1)), LEAST, MOST))
-
-
-def _sums_of(fields: Array, index: np.ndarray, count: int) -> np.ndarray:
-    if is_numpy_array(fields):
-        return group_sums(fields, index, count)
-    xp = array_namespace(fields)
-    member = like(np.equal.outer(np.arange(count), index).astype(np.float64), fields)
-    return to_numpy(member @ xp.astype(fields, member.dtype))
 
 
 def _groups(names: np.ndarray, most: int) -> np.ndarray:

@@ -51,14 +51,6 @@ class PowerLaw:
         """The error of a surrogate of `count` ignitions."""
         return float(self.a * count**-self.b)
 
-    def count_for(self, error: float) -> float:
-        """Ignitions for which the error is reached; infinite if it never is."""
-        if self.a <= error:
-            return 1.0
-        if self.b == 0.0 or error <= 0.0:
-            return math.inf
-        return float((self.a / error) ** (1.0 / self.b))
-
 
 def fit_power_law(points: Sequence[Point]) -> PowerLaw:
     """The least-squares law of some points.
@@ -82,8 +74,7 @@ class Forecast:
     now_spread: float
     later: float
     later_spread: float
-    gain_low: float  # lower and upper end of the 90 % interval of the gain, now − later
-    gain_high: float
+    gain_low: float  # lower end of the 90 % interval of the gain, now − later
 
     @property
     def is_clear(self) -> bool:
@@ -92,7 +83,9 @@ class Forecast:
 
     def ignitions_for(self, error: float) -> int | None:
         """Further ignitions that the error needs; None if they are far more than those of now."""
-        needed = self.law.count_for(error)
+        needed = 1.0 if self.law.a <= error else math.inf
+        if self.law.a > error > 0.0 and self.law.b > 0.0:
+            needed = (self.law.a / error) ** (1.0 / self.law.b)
         if needed > BEYOND * self.count:
             return None
         return max(0, math.ceil(needed - 1e-9) - self.count)
@@ -108,11 +101,10 @@ def forecast(points: Sequence[Point], count: int, more: int, seed: int = 0) -> F
     )
     a, b = _fit(points, drawn)
     now, later = a * float(count) ** -b, a * float(count + more) ** -b
-    low, high = np.quantile(now - later, [0.05, 0.95])
-    return Forecast(
-        law, count, more, law.at(count), float(now.std()), law.at(count + more),
-        float(later.std()), float(low), float(high),
-    )  # fmt: skip
+    low = np.quantile(now - later, 0.05)
+    spreads = float(now.std()), float(later.std())
+    return Forecast(law, count, more, law.at(count), spreads[0], law.at(count + more), spreads[1],
+                    float(low))  # fmt: skip
 
 
 def _fit(points: Sequence[Point], repeats: Array) -> tuple[Array, Array]:

@@ -56,12 +56,11 @@ snapshots support a shorter length scale."""
 
 @dataclass(frozen=True, slots=True)
 class KernelScan:
-    """The chosen length scale and penalty, and the errors of those that were tried."""
+    """The chosen length scale and penalty, and their leave-one-group-out residuals."""
 
     length_scale: float
     penalty: float
     error: float  # smallest leave-one-group-out error, relative to ‖B‖
-    length_errors: dict[float, float]  # smallest error by length scale, from the sketched targets
     residuals: Array  # (M, q), of every group by a map that was fitted without it
 
 
@@ -84,11 +83,10 @@ def tune_kernel_map(
     xp, training = array_namespace(codes), training_kernel(codes, kernel, anchored)
     if length_scale is not None:
         training.check(length_scale)
-    sketch, errors = _sketched(targets), {}
+    sketch = _sketched(targets)
     if length_scale is None and has_length_scale(kernel):
         subset = _some_groups(training, sketch, groups)
-        errors = _search(*subset, penalty)
-        length_scale = min(errors, key=errors.__getitem__)
+        length_scale = _search(*subset, penalty)
         if subset[0] is not training:
             _, scan, _ = _scan(*subset, length_scale, penalty)
             walk = Walk(training, sketch, groups, length_scale, scan.penalties)
@@ -96,8 +94,7 @@ def tune_kernel_map(
             alpha, residuals = best.left_out(targets, groups)
             error = math.sqrt(float(xp.sum(residuals**2)) / float(xp.sum(targets**2)))
             fitted = training.fitted(best.length_scale, best.weights, alpha)
-            errors = walk.by_length()
-            return fitted, KernelScan(best.length_scale, best.penalty, error, errors, residuals)
+            return fitted, KernelScan(best.length_scale, best.penalty, error, residuals)
     length_scale = length_scale or 1.0
     path, scan, weights = _scan(training, sketch, groups, length_scale, penalty)
     path = replace(path, projected=path.vectors.T @ targets)
@@ -110,7 +107,7 @@ def tune_kernel_map(
             least, chosen, residuals = square, number, left_out
     error = math.sqrt(least / float(xp.sum(path.projected**2)))
     fitted = training.fitted(length_scale, weights, path.dual_weights(chosen))
-    return fitted, KernelScan(length_scale, chosen, error, errors, residuals)
+    return fitted, KernelScan(length_scale, chosen, error, residuals)
 
 
 def _sketched(targets: Array) -> Array:
@@ -140,8 +137,8 @@ def _scan(
 
 def _search(
     training: TrainingKernel, targets: Array, groups: list[Array], penalty: float | None
-) -> dict[float, float]:
-    """Smallest error over penalties by length scale: downhill from 1, and around the minimum."""
+) -> float:
+    """The length scale with the smallest error: downhill from 1, and around the minimum."""
     errors: dict[float, float] = {}
 
     def error(length: float) -> float:
@@ -164,7 +161,7 @@ def _search(
     for ratio in (LENGTH_STEP**0.5, LENGTH_STEP**-0.5):
         if LENGTH_RANGE[0] <= best * ratio <= LENGTH_RANGE[1]:
             error(best * ratio)
-    return errors
+    return min(errors, key=errors.__getitem__)
 
 
 def _some_groups(
@@ -249,15 +246,6 @@ class Walk:
             point = lower
         assert self._best is not None
         return self._best
-
-    def by_length(self) -> dict[float, float]:
-        """The smallest error at every length scale that was tried, relative to ‖B‖."""
-        size = float(array_namespace(self.targets).sum(self.targets**2))
-        lowest: dict[float, float] = {}
-        for (steps, _), square in self.errors.items():
-            length, error = self._length(steps), math.sqrt(square / size)
-            lowest[length] = min(error, lowest.get(length, math.inf))
-        return lowest
 
     def _length(self, steps: int) -> float:
         return float(self.start * (LENGTH_STEP**0.5) ** steps)

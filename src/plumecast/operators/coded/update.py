@@ -110,24 +110,15 @@ def _appended(
     before = _widened(factor @ (factor.T @ code_map.dual_weights), targets.shape[1])
     across = _kernel(code_map, new, support, sums.constant)
     own = plus_diagonal(_kernel(code_map, new, new, sums.constant), sums.penalty)
-    joined = append_factor(factor, across, own)
+    # The lower Cholesky factor of [[LLᵀ, Aᵀ], [A, D]].
+    below = solve_lower(factor, across.T).T
+    corner = cholesky(own - below @ below.T)
+    joined = np.block([[factor, np.zeros((count, own.shape[0]))], [below, corner]])
     alpha = solve_upper(joined, solve_lower(joined, np.concatenate([before, targets])))
     every = np.concatenate([support, new])
     if isinstance(code_map, KernelMap):
         return replace(code_map, support=every, dual_weights=alpha), _packed(joined)
     return dual_map(every, alpha, code_map.degree, sums.constant), _packed(joined)
-
-
-def append_factor(factor: Array, across: Array, own: Array) -> Array:
-    """The lower Cholesky factor of [[LLᵀ, Aᵀ], [A, D]] from L (M, M), A (m, M) and D (m, m)."""
-    below = solve_lower(factor, across.T).T
-    corner = cholesky(own - below @ below.T)
-    count, more = factor.shape[0], own.shape[0]
-    joined = np.zeros((count + more, count + more))
-    joined[:count, :count] = factor
-    joined[count:, :count] = below
-    joined[count:, count:] = corner
-    return joined
 
 
 def _kernel(code_map: DualMap | KernelMap, a: Array, b: Array, constant: float) -> Array:

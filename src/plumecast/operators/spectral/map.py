@@ -216,13 +216,6 @@ def fire_block(fire: Array) -> Array:
     return contiguous(xp.astype(xp.moveaxis(fire, 0, -1), xp.float32, copy=False))
 
 
-def target_block(targets: Array, scales: Array) -> Array:
-    """(B, T, *grid) → (*grid, B, T), divided by the (T,) scales; float32 in row-major order."""
-    xp = array_namespace(targets)
-    fields = xp.moveaxis(targets, (0, 1), (-2, -1)) / like(scales, targets)
-    return contiguous(xp.astype(fields, xp.float32))
-
-
 def snapshot_first(fields: Array) -> Array:
     """(*grid, B, T) → (B, T, *grid)."""
     return array_namespace(fields).moveaxis(fields, (-2, -1), (0, 1))
@@ -270,7 +263,10 @@ class SpectralBlocks:
         """Normal equations of some snapshots, whose inputs pass through the previous layers."""
         total: Equations | None = None
         for some in row_parts(rows, self.block):
-            targets = target_block(self._on_device(self.targets, some), self.scales)
+            fields = self._on_device(self.targets, some)
+            xp = array_namespace(fields)
+            last = xp.moveaxis(fields, (0, 1), (-2, -1)) / like(self.scales, fields)
+            targets = contiguous(xp.astype(last, xp.float32))  # (*grid, B, T)
             pairs = self.inputs(some, steps), self.transform.spectra(targets)
             part = Equations.of(*(to_complex(own[:, 0, ...], own[:, 1, ...]) for own in pairs))
             total = part if total is None else total + part

@@ -135,7 +135,9 @@ class Systems:
         `all_scenarios` are the equations of every fold, summed over scenarios; `points` are
         weights without each fold that they may be regularised towards.
         """
-        chosen = _sample(rings.numbers)
+        members = [np.flatnonzero(rings.numbers == ring) for ring in range(RINGS)]
+        spaced = [own[:: -(-own.size // SCANNED)] for own in members if own.size]
+        chosen = np.sort(np.concatenate(spaced))
         sampled = _Rings(rings.numbers[chosen], rings.scale)
         weight = self.frequencies.weight()[chosen, None]
         some = like(chosen, all_scenarios[0].gram)
@@ -266,12 +268,6 @@ def _pointwise_weights(equations: Equations, best: np.ndarray, scale: float, cou
 def _total(parts: Parts | list[Equations]) -> Equations:
     first, *others = [part for part in parts if part is not None]
     return sum(others, start=first)
-
-
-def _sample(rings: np.ndarray) -> np.ndarray:
-    """Sorted indices of frequencies, evenly spaced within every ring."""
-    members = [np.flatnonzero(rings == ring) for ring in range(RINGS)]
-    return np.sort(np.concatenate([own[:: -(-own.size // SCANNED)] for own in members if own.size]))
 
 
 def _ring_numbers(frequencies: Frequencies) -> np.ndarray:
