@@ -5,17 +5,15 @@ array-api-strict represents all of them; CuPy is tested if it finds a GPU.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import array_api_strict as strict
 import numpy as np
 import pytest
 
 from plumecast.base.errors import PlumecastError
-from plumecast.compute.arrays import arrays_in, map_arrays, to_numpy
-from plumecast.compute.device import Budget, Device, choose_device
+from plumecast.compute.arrays import map_arrays, to_numpy
+from plumecast.compute.device import choose_device
 from plumecast.operators.baselines import MeanField, NearestFire
-from plumecast.operators.coded.correction import CorrectedMap, fit_correction
+from plumecast.operators.coded.correction import CorrectedMap
 from plumecast.operators.coded.kernel_tuning import tune_kernel_map
 from plumecast.operators.family import Conditions, TrainingSet
 from plumecast.operators.lifted import LiftedOperator, fit_lifted_operator
@@ -38,11 +36,6 @@ def put_on(device):
         return choose_device(device).put
     except PlumecastError as error:
         pytest.skip(str(error))
-
-
-def resources(put):
-    """Budget of a fit on the device that `put` copies to."""
-    return Budget(Device("cpu" if put is np.asarray else "other", put, lambda: None))
 
 
 @pytest.fixture(params=["array-api-strict", "cupy"])
@@ -158,25 +151,3 @@ def test_baselines_predict_on_the_device_of_their_arrays(there, kind):
     np.testing.assert_allclose(
         brought_back(found), baseline.predict(inputs + 0.01), rtol=AGREE, atol=AGREE
     )
-
-
-def test_a_correction_is_fitted_on_the_device(places, there):
-    """A kernel that nearly interpolates: its dual weights are large and cancel."""
-    targets = np.stack([places.targets, np.log1p(places.targets)], axis=1)
-    given = Conditions(covariates=places.given.covariates)
-    training = replace(places, targets=targets, given=given)
-    some = np.arange(0, targets.shape[0], 7)
-
-    def fit(put):
-        found = fit_correction(training, 0.8 * targets, resources(put))
-        coded = found.coded
-        for array in arrays_in((coded.inputs, coded.code_map, coded.outputs, found.codes)):
-            assert type(array) is type(put(targets))
-        whole, some_rows = coded.predict(put(places.fire), given), found.out_of_fold(some)
-        return brought_back(some_rows), brought_back(whole), coded.code_map.length_scale
-
-    *ours, length_scale = fit(np.asarray)
-    *theirs, other_length_scale = fit(there)
-    assert other_length_scale == length_scale
-    for found, expected in zip(theirs, ours, strict=True):
-        np.testing.assert_allclose(found, expected, atol=AGREE * np.abs(expected).max())

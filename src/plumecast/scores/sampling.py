@@ -148,9 +148,9 @@ def effective_samples(share: Estimate, clusters: int, samples: int) -> np.ndarra
     """
     p = np.clip(share.mean, 0.0, 1.0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        found = p * (1.0 - p) / share.error**2
-    found = np.where(np.isfinite(found) & (found > 0.0), found, float(clusters))
-    return np.clip(found, 1.0, float(samples))
+        count = p * (1.0 - p) / share.error**2
+    count = np.where(np.isfinite(count) & (count > 0.0), count, float(clusters))
+    return np.clip(count, 1.0, float(samples))
 
 
 def probability_interval(
@@ -181,8 +181,8 @@ def quantiles_with_intervals(
     """
     counts = np.bincount(clusters)
     ranked = np.sort(values, axis=0)
-    found = [_quantile(values, ranked, clusters, counts, share, coverage) for share in shares]
-    middle, lower, upper = (np.stack(part) for part in zip(*found, strict=True))
+    parts = [_quantile(values, ranked, clusters, counts, share, coverage) for share in shares]
+    middle, lower, upper = (np.stack(part) for part in zip(*parts, strict=True))
     return middle, lower, upper
 
 

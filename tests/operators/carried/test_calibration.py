@@ -100,23 +100,3 @@ def test_smoke_that_misses_altogether_is_no_success():
     assert _error(carried, smoke, 0.01, TAU) == 1.0
     smoke[0], carried[0] = carried[0], carried[0]  # one of four is right
     assert _error(carried, smoke, 0.01, TAU) == pytest.approx(0.75)
-
-
-def test_slower_smoke_travels_less_far_and_higher_plumes_farther(fires):
-    """The wind is stronger aloft, so that both constants move the smoke."""
-    fire, weather = fires
-
-    def distance(**constants: float) -> float:
-        smoke = planned(weather, **constants).smoke(fire, weather)[:, 0]
-        y, x = np.mgrid[: SHAPE[0], : SHAPE[1]]
-        away = [
-            np.hypot(
-                np.average(y, weights=own) - np.average(y, weights=burned),
-                np.average(x, weights=own) - np.average(x, weights=burned),
-            )
-            for own, burned in zip(smoke, fire, strict=True)
-        ]
-        return float(np.mean(away))
-
-    assert distance(drift=0.5) < distance() < distance(drift=1.5)
-    assert distance(rise=0.25) < distance(rise=1.0)

@@ -198,16 +198,12 @@ def test_far_from_all_fires_only_the_trend_is_left():
 @pytest.mark.parametrize(
     ("kernel", "length_scale", "message"),
     [
-        ("cubic", None, "kernel 'cubic' is unknown; choose from polynomial, matern-5/2, squared-"),
         ("matern-5/2 + ", None, "is unknown; choose from"),
         ("polynomial + matern-5/2", None, "kernel 'polynomial' is unknown; .* 'polynomial-1 \\+"),
         ("matern-5/2 + matern-5/2", None, "names a term twice"),
-        ("polynomial", 1.0, "kernel 'polynomial' has no length scale"),
         ("polynomial-2", 1.0, "kernel 'polynomial-2' has no length scale"),
         ("matern-5/2", 0.0, "length_scale=0 must be a finite number above 0"),
-        ("matern-5/2", -2.0, "length_scale=-2 must be"),
         ("matern-5/2", float("nan"), "length_scale=nan must be"),
-        ("matern-5/2", float("inf"), "length_scale=inf must be"),
     ],
 )
 def test_kernels_and_length_scales_that_are_none_are_refused(kernel, length_scale, message):

@@ -170,13 +170,13 @@ def test_the_weights_kept_are_those_of_the_best_epoch():
     """Validation targets that contradict the others make every epoch after the first worse; the
     network ends with exactly the smallest loss reported."""
     from plumecast.operators.neural.nets import build
-    from plumecast.operators.neural.training import Samples, Task, train
+    from plumecast.operators.neural.training import NetworkSamples, NetworkTask, train
 
     torch.manual_seed(0)
     fire = torch.from_numpy(fires(12))[:, None]
     wanted = torch.cat([fire[:8], -fire[8:]])
     network = build("unet", SMALL["unet"], inputs=1, targets=1, grid=GRID)
-    task = Task(network, Samples(fire, torch.empty(12, 0), wanted), (False,), False)
+    task = NetworkTask(network, NetworkSamples(fire, torch.empty(12, 0), wanted), (False,), False)
     seen = []
     schedule = Schedule(epochs=4, batch=4, learning_rate=1e-2, shift=0)
     train(task, torch.arange(8), torch.arange(8, 12), schedule, seen.append)

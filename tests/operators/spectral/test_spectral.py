@@ -10,7 +10,6 @@ import xarray as xr
 import plumecast as pc
 from plumecast.operators.family import NOTHING, TrainingSet
 from plumecast.operators.lift import fit_lift
-from plumecast.operators.spectral.equations import Equations
 from plumecast.operators.spectral.fit import fit_spectral
 from plumecast.operators.targets import Targets
 from support.convolved_fires import fires, plume, snapshots
@@ -70,23 +69,6 @@ def test_every_scenario_has_its_own_weights(surrogate, data):
     pair = data.isel(snapshot=slice(24, 26))
     high, low = surrogate.predict(pair).sum(("y", "x")).values
     assert high / low == pytest.approx(2.0, rel=0.15)
-
-
-def test_parts_of_the_normal_equations_add_up():
-    rng = np.random.default_rng(0)
-    x = rng.normal(size=(3, 8, 2)) + 1j * rng.normal(size=(3, 8, 2))
-    y = rng.normal(size=(3, 8, 1)) + 1j * rng.normal(size=(3, 8, 1))
-
-    def equations(rows):
-        a, b = x[:, rows], y[:, rows]
-        return Equations.of(a, b)
-
-    whole, first, second = (equations(r) for r in (slice(8), slice(0, 5), slice(5, 8)))
-    np.testing.assert_allclose((first + second).gram, whole.gram)
-    np.testing.assert_allclose((whole - second).cross, first.cross)
-    weights = first.solve(0.1)
-    direct = np.sum(np.abs(y[:, 5:] - x[:, 5:] @ weights) ** 2, axis=1)
-    np.testing.assert_allclose(second.error(weights), direct)
 
 
 def test_lift_is_a_partition_of_the_burned_ages():

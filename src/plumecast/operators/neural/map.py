@@ -267,7 +267,7 @@ def fit_neural(
     )
     samples = stored if ahead < fire.shape[0] else stored.read(np.arange(fire.shape[0]))
     neural.train(
-        neural.Task(module, samples, untrained.indicators),
+        neural.NetworkTask(module, samples, untrained.indicators),
         torch.from_numpy(learn).to(where),
         torch.from_numpy(left_out).to(where),
         schedule,

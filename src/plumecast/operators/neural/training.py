@@ -48,17 +48,17 @@ gradients and work arrays of convolutions. Up to 1.9 was measured on a CPU."""
 
 
 @dataclass(frozen=True, slots=True)
-class Samples:
+class NetworkSamples:
     """Snapshots as tensors on one device."""
 
     lifted: Tensor  # (M, C, y, x)
     scalars: Tensor  # (M, P)
     targets: Tensor  # (M, T, y, x), in units of their root mean square; indicators are 0 or 1
 
-    def __getitem__(self, rows: Tensor) -> Samples:
-        return Samples(self.lifted[rows], self.scalars[rows], self.targets[rows])
+    def __getitem__(self, rows: Tensor) -> NetworkSamples:
+        return NetworkSamples(self.lifted[rows], self.scalars[rows], self.targets[rows])
 
-    def batches(self, rows: Tensor, size: int) -> Iterator[Samples]:
+    def batches(self, rows: Tensor, size: int) -> Iterator[NetworkSamples]:
         """These rows in their order, `size` at a time."""
         for some in rows.split(size):
             yield self[some]
@@ -77,13 +77,13 @@ class StoredSamples:
     ahead: int  # snapshots in memory at a time
     physics: Array | None = None  # (M, K, y, x), like the fire
 
-    def batches(self, rows: Tensor, size: int) -> Iterator[Samples]:
+    def batches(self, rows: Tensor, size: int) -> Iterator[NetworkSamples]:
         """These rows in their order, `size` at a time, a divisor of `ahead`."""
         for part in rows.split(self.ahead):
             ascending, order = part.sort()
             yield from self.read(ascending.cpu().numpy()).batches(order.argsort(), size)
 
-    def read(self, rows: Array) -> Samples:
+    def read(self, rows: Array) -> NetworkSamples:
         """Some rows on the device; the lifted input in half precision on a GPU."""
         grid = self.fire.shape[1:]
         single = {"device": self.device, "dtype": torch.float32}
@@ -98,7 +98,7 @@ class StoredSamples:
             lifted[part] = torch.from_numpy(np.ascontiguousarray(channels, dtype=np.float32))
             own = self.targets[some].astype(np.float32, copy=False) / scales
             targets[part] = torch.from_numpy(np.ascontiguousarray(own))
-        return Samples(lifted, torch.from_numpy(self.scalars[rows]).to(self.device), targets)
+        return NetworkSamples(lifted, torch.from_numpy(self.scalars[rows]).to(self.device), targets)
 
 
 def as_tensor(array: Array) -> Tensor:
@@ -196,15 +196,15 @@ def loss(output: Tensor, targets: Tensor, indicators: tuple[bool, ...], inside: 
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class NetworkTask:
     """A network and the snapshots it is trained on."""
 
     network: nn.Module
-    samples: Samples | StoredSamples
+    samples: NetworkSamples | StoredSamples
     indicators: tuple[bool, ...]
     positions: bool = True  # whether the network sees the coordinates of the cells
 
-    def loss(self, some: Samples, by: tuple[int, int] = (0, 0)) -> Tensor:
+    def loss(self, some: NetworkSamples, by: tuple[int, int] = (0, 0)) -> Tensor:
         """Mean loss of some snapshots; fire and targets are shifted by whole cells along y and x.
 
         Cells that come from outside the grid are zero in the fire and are excluded from the loss.
@@ -226,7 +226,7 @@ class Task:
 
 
 def train(
-    task: Task,
+    task: NetworkTask,
     learn: Tensor,
     left_out: Tensor,
     schedule: Schedule,
@@ -282,7 +282,7 @@ def rate(fraction: float) -> float:
 
 
 def _step(
-    task: Task, some: Samples, optimiser: torch.optim.Optimizer, by: tuple[int, int]
+    task: NetworkTask, some: NetworkSamples, optimiser: torch.optim.Optimizer, by: tuple[int, int]
 ) -> Tensor:
     value = task.loss(some, by)
     optimiser.zero_grad(set_to_none=True)

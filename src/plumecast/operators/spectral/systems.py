@@ -259,8 +259,8 @@ def solve_totals(
 def _pointwise_weights(equations: Equations, best: np.ndarray, scale: float, count: int) -> Array:
     """(F, C, T) pointwise weights with the chosen penalty of every target, F = `count`."""
     xp = array_namespace(equations.gram)
-    found = {i: equations.solve(POINTWISE[i] * scale) for i in set(best.tolist())}
-    columns = [found[i][:, :, t : t + 1] for t, i in enumerate(best.tolist())]
+    solved = {i: equations.solve(POINTWISE[i] * scale) for i in set(best.tolist())}
+    columns = [solved[i][:, :, t : t + 1] for t, i in enumerate(best.tolist())]
     own = xp.concat(columns, axis=2)
     return xp.broadcast_to(own, (count, *own.shape[1:]))
 
@@ -293,15 +293,15 @@ class LayerSums:
     def totals(self, example: Array) -> list[Equations]:
         """The equations of every scenario, on the device of `example`."""
         rows, columns = np.triu_indices(self.cross.shape[2])
-        found = []
+        totals = []
         for packed, cross, size in zip(self.gram, self.cross, self.size, strict=True):
             upper = _as_complex(packed)
             gram = np.zeros((*upper.shape[:1], cross.shape[1], cross.shape[1]), upper.dtype)
             gram[:, columns, rows] = upper.conj()
             gram[:, rows, columns] = upper
             arrays = (gram, _as_complex(cross), size)
-            found.append(Equations(*(like(each, example) for each in arrays)))
-        return found
+            totals.append(Equations(*(like(each, example) for each in arrays)))
+        return totals
 
 
 def layer_sums(totals: list[Equations], choices: Choices) -> LayerSums:
