@@ -35,9 +35,9 @@ from plumecast.data.covariates import read_wind
 from plumecast.data.layout import fit_layout
 from plumecast.data.store import open_snapshots
 from plumecast.operators.carried.transport import plan_transport
-from plumecast.operators.family import Conditions, TrainingSet
+from plumecast.operators.family import Conditions, TrainingSet, in_memory
 from plumecast.operators.settings import FAMILIES, choose_settings
-from plumecast.operators.wind_frame import CarriedFields, EncodedFields
+from plumecast.operators.wind_frame import carried_fields, encoded_fields
 from plumecast.scores.footprint import smoke_threshold
 from plumecast.surrogate.fit_lifted import grid_spacing, wind_frame_of
 from plumecast.surrogate.weather import fire_history, frame_interval, weather_series
@@ -94,8 +94,8 @@ def read(arguments: argparse.Namespace) -> Fires:
     pool = read_candidates(data)
     (features,) = surrogate_features([pool.snapshots], pool.member)
     given = Conditions(wind=wind, weather=weather, history=fire_history(data, fire))
-    carried = CarriedFields(fire, carrier, given, frame, np.asarray).in_memory()
-    fields = [EncodedFields(own, field.shape, (), frame, wind).in_memory() for own in (fire, log)]
+    carried = in_memory(carried_fields(fire, carrier, given, frame))
+    fields = [in_memory(encoded_fields(own, field.shape, (), frame, wind)) for own in (fire, log)]
     return Fires(
         _coarse(fields[0], arguments.coarsen),
         _coarse(carried, arguments.coarsen),

@@ -184,14 +184,13 @@ def limited(family: Family, seconds: float | None) -> Family:
             bins=settings.age_bins,
             physics=training.given.physics,
         )
-        network, out_of_fold = fit_neural(
+        return fit_neural(
             training,
             lift,
             network=Network(family.name),
             schedule=Schedule(settings.family_settings.epochs, seconds=seconds),
             device="cuda" if "cuda" in resources.device.name else "cpu",
         )
-        return FittedMap(network, out_of_fold.rows, out_of_fold)
 
     return replace(family, fit=fit)
 

@@ -50,11 +50,6 @@ def test_the_new_family_is_fitted_and_scored(folder):
     assert re.fullmatch(r"pointwise: IoU [\d.]+\n", run(USE, folder))
 
 
-def test_the_page_shows_the_family_that_the_contract_suite_tests():
-    tested = REPOSITORY / "tests" / "support" / "pointwise.py"
-    assert tested.read_text(encoding="utf-8") == FAMILY
-
-
 def test_the_page_shows_the_line_of_the_registry():
     (line,) = re.findall(r"^-(FAMILIES.*)$", PAGE, re.MULTILINE)
     registry = REPOSITORY / "src" / "plumecast" / "operators" / "settings.py"

@@ -1,13 +1,12 @@
 """The contract of all families: every entry of the registry must pass every test of this file.
 
 The tests use only the registry, so that a new family is tested as soon as it is registered. The
-pointwise family of `support.pointwise` shows that: it is registered here, not in the package.
+pointwise family of the how-to page shows that: it is registered here, not in the package.
 """
 
 from __future__ import annotations
 
 import math
-import tomllib
 import tracemalloc
 import typing
 from dataclasses import dataclass, fields, is_dataclass, replace
@@ -27,10 +26,10 @@ from plumecast.operators.settings import FAMILIES, Settings
 from plumecast.surrogate import surrogate as surrogate_module
 from plumecast.surrogate.file import load_value, save_value
 from plumecast.surrogate.load import SHARED_CLASSES
-from support.places import REPOSITORY
-from support.pointwise import POINTWISE
+from support.how_to import page_module
 from support.snapshots import make_snapshots
 
+POINTWISE = page_module("add-an-operator.md", "pointwise").POINTWISE
 NAMES = [*FAMILIES, POINTWISE.name]
 PLAIN = "coded, plain"
 """The paper's operator between codes of the fields themselves, without a lift."""
@@ -135,27 +134,10 @@ def flags(settings: type) -> list[dict[str, bool]]:
     return [{}, *({name: not getattr(own, name)} for name in switches)]
 
 
-def test_an_entry_is_complete(family):
-    assert FAMILIES[family.name] is family
-    assert family.title
-    assert family.summary
-    assert "\n" not in family.summary
-    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    assert family.extra is None or family.extra in project["optional-dependencies"]
-    own = family.settings()
-    assert type(own.simplified()) is type(own)
-
-
 def test_an_empty_fire_gives_no_smoke(case, data):
     empty = data.assign(time_since_ignition=0.0 * data.time_since_ignition)
     assert not both(case.surrogate, empty).any()
     assert both(case.surrogate, data).any(axis=(1, 2, 3)).all()
-
-
-def test_an_empty_fire_has_zero_targets_with_every_switch(family, training):
-    for own in flags(family.settings):
-        fitted = fit_fields(family, training, **own)
-        assert not fitted.field_map.predict(0.0 * training.fire, NOTHING).any()
 
 
 def test_a_permutation_of_the_snapshots_permutes_the_predictions(case, data):
@@ -171,10 +153,9 @@ def test_saved_and_loaded_it_predicts_bit_for_bit(case, data, tmp_path):
     assert loaded.detects == case.surrogate.detects
 
 
-@pytest.mark.parametrize("block", [1, 7])
-def test_predictions_in_blocks_equal_the_whole(case, data, block, monkeypatch):
+def test_predictions_in_blocks_equal_the_whole(case, data, monkeypatch):
     whole = both(case.surrogate, data)
-    monkeypatch.setattr(surrogate_module, "PREDICT_BLOCK", block)
+    monkeypatch.setattr(surrogate_module, "PREDICT_BLOCK", 7)
     assert_close(both(case.surrogate, data), whole, ROUNDING)
 
 
@@ -283,7 +264,7 @@ def test_out_of_fold_predictions_come_from_maps_without_the_group(family, traini
     np.testing.assert_array_equal(again.field_map.predict(fire, NOTHING), in_sample)
 
 
-def test_a_file_needs_no_classes_but_the_shared_ones_and_those_of_its_family(
+def test_with_every_switch_no_fire_gives_no_smoke_and_files_need_the_familys_classes(
     family, training, tmp_path
 ):
     known = {kind.__name__: kind for kind in (*SHARED_CLASSES, *family.saved)}
@@ -293,6 +274,7 @@ def test_a_file_needs_no_classes_but_the_shared_ones_and_those_of_its_family(
         saved = fitted.field_map
         if fitted.correction is not None:
             saved = CorrectedMap(saved, fitted.correction.shared(1.0))
+        assert not saved.predict(0.0 * training.fire, NOTHING).any()
         loaded = load_value(save_value(saved, tmp_path / "map.plume"), known)
         found, expected = (each.predict(training.fire, NOTHING) for each in (loaded, saved))
         np.testing.assert_array_equal(found, expected)

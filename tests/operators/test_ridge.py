@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from plumecast.base.errors import PlumecastError
@@ -68,7 +68,7 @@ def test_theorem_1_for_smaller_ranks_is_a_slice_of_the_largest():
 
 
 @pytest.mark.parametrize("degree", [1, 2, 3, 4])
-@pytest.mark.parametrize("relative_penalty", [1e-4, 1e-2, 1.0])
+@pytest.mark.parametrize("relative_penalty", [1e-4, 1.0])
 def test_primal_equals_dual(degree, relative_penalty):
     codes, targets = problem(degree)
     new, _ = problem(99)
@@ -113,33 +113,6 @@ def test_left_out_residuals_equal_brute_force_refits(degree, sizes, penalty):
         np.testing.assert_allclose(path.leave_group_out(penalty, groups), brute, atol=1e-9)
 
 
-def test_left_out_residuals_without_penalty():
-    """λ = 0 is allowed where features are fewer than snapshots."""
-    codes, targets = problem(6)
-    path = primal_path(codes, targets)
-    left_out = path.leave_group_out(0.0, [np.array([i]) for i in range(14)])
-    rest = np.arange(1, 14)
-    weights = np.linalg.lstsq(codes[rest], targets[rest])[0]
-    np.testing.assert_allclose(left_out[0], targets[0] - codes[0] @ weights, atol=1e-10)
-
-
-@settings(max_examples=20)
-@given(seed=seeds)
-def test_order_of_snapshots_changes_no_prediction(seed):
-    codes, targets = problem(seed)
-    order = np.random.default_rng(seed).permutation(14)
-    new, _ = problem(seed + 1)
-    one = fit_polynomial_map(codes, targets, degree=3, penalty=1.0)
-    other = fit_polynomial_map(codes[order], targets[order], degree=3, penalty=1.0)
-    np.testing.assert_allclose(one.predict(new), other.predict(new), atol=1e-8)
-
-
-def test_the_smaller_system_is_chosen():
-    codes, targets = problem(0, snapshots=30, rank=3)
-    assert isinstance(fit_polynomial_map(codes, targets, degree=2, penalty=1.0), PrimalMap)
-    assert isinstance(fit_polynomial_map(codes, targets, degree=4, penalty=1.0), DualMap)
-
-
 @pytest.mark.parametrize("snapshots", [30, 8])  # 9 features: primal, dual
 def test_tuned_map_is_the_fit_with_the_best_penalty_of_the_scan(snapshots):
     codes, targets = problem(1, snapshots=snapshots)
@@ -147,14 +120,9 @@ def test_tuned_map_is_the_fit_with_the_best_penalty_of_the_scan(snapshots):
     groups = groups_of([2] * (snapshots // 2))
     tuned, scan = tune_polynomial_map(codes, targets, degree=2, groups=groups, penalties=None)
     alone = fit_polynomial_map(codes, targets, degree=2, penalty=scan.best)
+    assert isinstance(tuned, PrimalMap if snapshots == 30 else DualMap)
     assert scan.errors[scan.penalties.index(scan.best)] == min(scan.errors)
     np.testing.assert_allclose(tuned.predict(codes), alone.predict(codes), rtol=1e-6, atol=1e-6)
-
-
-def test_scan_error_is_relative_to_the_targets():
-    codes, targets = problem(2)
-    scan = scan_penalties(primal_path(codes, targets), [1e12], groups_of([1] * 14))
-    assert scan.errors[0] == pytest.approx(1.0, rel=1e-6)  # so large a penalty predicts zero
 
 
 def test_tiled_gram_matrix_is_the_product(monkeypatch):
@@ -162,11 +130,6 @@ def test_tiled_gram_matrix_is_the_product(monkeypatch):
     rows = np.random.default_rng(0).normal(size=(10, 3))
     np.testing.assert_allclose(gram(rows), rows @ rows.T, atol=1e-14)
     np.testing.assert_array_equal(gram(rows), gram(rows).T)
-
-
-def test_penalty_grid_is_relative_to_the_kernel():
-    grid = penalty_grid(100.0, count=12)
-    np.testing.assert_allclose(grid, 100.0 * 10.0 ** np.arange(-10.0, 2.0))
 
 
 def test_undetermined_fits_are_refused():
@@ -178,15 +141,8 @@ def test_undetermined_fits_are_refused():
     twice = np.concatenate([codes, codes], axis=1)
     with pytest.raises(PlumecastError, match="6×6 least-squares system is singular"):
         ridge_primal(np.round(twice), np.ones((5, 1)))
-
-
-def test_a_single_fire_cannot_choose_a_penalty():
-    codes, targets = problem(0)
     with pytest.raises(PlumecastError, match="are of one group"):
-        scan_penalties(primal_path(codes, targets), [1.0], [np.arange(14)])
-
-
-def test_zero_codes_cannot_choose_a_penalty():
+        scan_penalties(primal_path(codes, targets), [1.0], [np.arange(5)])
     with pytest.raises(PlumecastError, match="kernel of the training codes is zero"):
         penalty_grid(0.0)
 
@@ -228,8 +184,3 @@ def test_a_tuned_intercept_is_that_of_one_fit_and_of_the_path(snapshots):
     left_out = polynomial_path(codes, targets + 5.0, 2, 3.0).path.leave_group_out(scan.best, groups)
     brute = targets[groups[0]] + 5.0 - features[groups[0]] @ weights
     np.testing.assert_allclose(left_out[groups[0]], brute, atol=1e-6)
-
-
-def test_a_linear_map_of_centred_codes_needs_no_intercept():
-    assert intercept_constant(4.0, 1) == 0.0
-    assert intercept_constant(4.0, 2) == pytest.approx(20.0**0.5)

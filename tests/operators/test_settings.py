@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from plumecast.base.errors import PlumecastError
 from plumecast.operators.settings import PRESETS, Settings, choose_settings
 from plumecast.operators.spectral.fit import SpectralSettings
-
-
-def test_a_preset_as_it_is():
-    assert choose_settings("paper-quadratic") == PRESETS["paper-quadratic"]
 
 
 def test_another_degree_has_its_penalty_chosen_and_another_name():
@@ -69,5 +67,7 @@ def test_settings_of_a_family_replace_those_of_the_preset():
     given = choose_settings("recommended", SpectralSettings(layers=2), targets="log")
     assert given == choose_settings("recommended", layers=2, targets="log")
     assert choose_settings(settings=SpectralSettings()) == choose_settings(family="spectral")
+    quick = choose_settings("recommended", layers=2, targets="log")
+    assert replace(quick, preset="quick") == choose_settings("quick") == PRESETS["quick"]
     whole = choose_settings("quick", age_bins=5)
     assert choose_settings(settings=whole) == whole

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from plumecast.base.errors import PlumecastError
+from plumecast.data.covariates import wind_vector
 from plumecast.operators import wind_frame
 from plumecast.operators.wind_frame import STRETCH, WindFrame, fit_wind_frame
 
@@ -53,11 +55,12 @@ def cell_by_cell(frame: WindFrame, field: np.ndarray, wind: np.ndarray, *, back:
 
 @pytest.mark.parametrize("stretch", [False, True])
 @pytest.mark.parametrize("spacing", [(1.0, 1.0), (-3.0, 2.0)])
-def test_a_block_is_rotated_as_its_cells_are(stretch, spacing):
+def test_a_block_is_rotated_as_its_cells_are(stretch, spacing, monkeypatch):
     rng, wind = np.random.default_rng(0), winds(4)
     frame = fit_wind_frame(GRID, spacing, wind, stretch=stretch)
     on_map = rng.normal(size=(4, *GRID)).astype(np.float32)
     in_wind = rng.normal(size=(4, 3, *frame.canvas)).astype(np.float32)
+    monkeypatch.setattr(wind_frame, "HOST_POINTS", 2 * GRID[0] * GRID[1])  # several blocks
     there, back = frame.to_wind(on_map, wind), frame.to_map(in_wind, wind)
     assert there.dtype == back.dtype == np.float32
     for row in range(4):
@@ -66,15 +69,6 @@ def test_a_block_is_rotated_as_its_cells_are(stretch, spacing):
         for kind in range(3):
             expected = cell_by_cell(frame, in_wind[row, kind], wind[row], back=True)
             np.testing.assert_allclose(back[row, kind], expected, atol=SINGLE)
-
-
-def test_blocks_change_nothing(monkeypatch):
-    wind = winds(5)
-    frame = fit_wind_frame(GRID, (1.0, 1.0), wind, stretch=False)
-    fields = np.random.default_rng(0).normal(size=(5, 2, *frame.canvas)).astype(np.float32)
-    whole = frame.to_map(fields, wind)
-    monkeypatch.setattr(wind_frame, "HOST_POINTS", 2 * GRID[0] * GRID[1])
-    np.testing.assert_array_equal(frame.to_map(fields, wind), whole)
 
 
 def test_a_wind_along_x_moves_whole_cells_and_the_rest_of_the_canvas_is_zero():
@@ -97,3 +91,25 @@ def test_other_arrays_give_the_same(namespace):
     fields = np.random.default_rng(0).normal(size=(4, 2, *frame.canvas)).astype(np.float32)
     found = np.asarray(frame.to_map(xp.asarray(fields), wind))
     np.testing.assert_allclose(found, frame.to_map(fields, wind), atol=SINGLE)
+
+
+def test_the_wind_blows_along_x_in_its_frame():
+    """A wind from the north carries towards smaller y; in the frame that is towards +x."""
+    field = np.zeros((1, *GRID), dtype=np.float32)
+    field[0, 0:3, 6] = 1.0  # south of the middle
+    wind = wind_vector(np.array([5.0]), np.array([0.0]))
+    frame = fit_wind_frame(GRID, (1.0, 1.0), wind, stretch=False)
+    turned = frame.to_wind(field, wind)[0]
+    columns = (turned.sum(axis=0) * np.arange(frame.canvas[1])).sum() / turned.sum()
+    assert columns - 0.5 * (frame.canvas[1] - 1) == pytest.approx(4.0 - 1.0, abs=0.2)
+
+
+def test_the_canvas_covers_the_grid_for_winds_outside_training():
+    wind = wind_vector(np.full(2, 5.0), np.array([0.0, 270.0]))
+    frame = fit_wind_frame(GRID, (1.0, 1.0), wind, stretch=False)
+    full = np.ones((1, *GRID), dtype=np.float32)
+    other = wind_vector(np.array([5.0]), np.array([225.0]))
+    back = frame.to_map(frame.to_wind(full, other)[:, None], other)[0, 0]
+    assert back[1:-1, 1:-1].min() > 0.5  # the rim is interpolated with zeros outside
+    with pytest.raises(PlumecastError, match="not \\(1, 2\\)"):
+        frame.to_wind(full, np.zeros((3, 2)))

@@ -19,31 +19,12 @@ TABLE = {
 """Ends of the segments in the EPA's table of May 2024: 24 h mean PM2.5 and index."""
 
 
-@pytest.mark.parametrize(("concentration", "index"), TABLE.items())
-def test_the_ends_of_the_segments_are_those_of_the_table(concentration, index):
-    assert pc.scores.air_quality_index(concentration) == index
-
-
-def test_concentrations_are_truncated_to_a_tenth():
-    np.testing.assert_array_equal(pc.scores.air_quality_index([9.09, 35.49]), [50.0, 100.0])
-
-
-def test_the_index_is_linear_within_a_segment():
-    """(151 … 200) over (55.5 … 125.4): 100 is at 151 + 49 · 44.5 / 69.9 = 182.2."""
-    assert pc.scores.air_quality_index(100.0) == 182.0
-
-
 def test_nan_is_kept_and_values_above_the_table_are_beyond_the_index():
     found = pc.scores.air_quality_index(np.array([np.nan, 325.5, 1e4]))
     assert np.isnan(found[0])
     assert np.isinf(found[1:]).all()
     assert pc.scores.air_quality_category(found[1]) == "beyond the index"
     assert pc.scores.air_quality_category(found[0]) == "unknown"
-
-
-def test_a_negative_concentration_is_refused():
-    with pytest.raises(pc.PlumecastError, match="-1 µg m⁻³"):
-        pc.scores.air_quality_index([-1.0, np.nan])
 
 
 @pytest.mark.parametrize(
@@ -85,3 +66,11 @@ def test_a_missing_checkpoint_or_interval_is_not_guessed():
         pc.scores.day_mean(data)
     with pytest.raises(pc.PlumecastError, match="'surface_smoke' is missing"):
         pc.scores.day_mean(data.drop_vars("surface_smoke"))
+
+
+def test_the_index_is_that_of_the_table():
+    """(151 … 200) over (55.5 … 125.4): 100 is at 151 + 49 · 44.5 / 69.9 = 182.2. Tenths are cut."""
+    found = pc.scores.air_quality_index([*TABLE, 9.09, 35.49, 100.0])
+    np.testing.assert_array_equal(found, [*TABLE.values(), 50.0, 100.0, 182.0])
+    with pytest.raises(pc.PlumecastError, match="-1 µg m⁻³"):
+        pc.scores.air_quality_index([-1.0, np.nan])

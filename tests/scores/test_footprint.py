@@ -42,21 +42,6 @@ def test_threshold_is_the_largest_that_captures_enough(seed, captured):
     assert larger.size == 0 or captured_share(smoke, larger[0]) <= captured + 1e-12
 
 
-def test_threshold_by_hand():
-    """Shares above 1: (2/3 + 1/1)/2 = .83; above 2: (1/3 + 1)/2 = .67; above 3: (0 + 1)/2 = .5."""
-    smoke = np.array([[0.0, 1.0, 2.0, 3.0], [0.0, 0.0, 0.0, 9.0], [0.0, 0.0, 0.0, 0.0]])
-    assert smoke_threshold(smoke, 0.8) == 1.0
-    assert smoke_threshold(smoke, 0.6) == 2.0
-    assert smoke_threshold(smoke, 0.9) == 0.0
-
-
-def test_threshold_needs_smoke_and_a_share():
-    with pytest.raises(PlumecastError, match="no snapshot holds smoke"):
-        smoke_threshold(np.zeros((2, 3)))
-    with pytest.raises(PlumecastError, match=r"captured=1 is not within"):
-        smoke_threshold(np.ones((2, 3)), 1.0)
-
-
 def test_scores_are_per_snapshot_with_their_coordinates():
     smoke = some_smoke(1, snapshots=600).reshape(600, 5, 6)  # more than one block
     observed = xr.DataArray(
@@ -84,10 +69,6 @@ def test_one_threshold_is_the_best_of_its_candidates():
     assert iou_at(predicted, smoke > 0.5, 0.5).mean() < 1.0
 
 
-def test_one_threshold_for_empty_predictions_is_the_smoke_threshold():
-    assert choose_decision_threshold(np.zeros((2, 3)), np.ones((2, 3)), 0.5) == 0.5
-
-
 def test_errors_by_hand():
     observed = np.array([[3.0, 4.0], [0.0, 0.0], [0.0, 0.0], [0.0, 5.0]])
     predicted = np.array([[3.0, 0.0], [0.0, 0.0], [1.0, 0.0], [0.0, 5.0]])
@@ -97,13 +78,6 @@ def test_errors_by_hand():
     assert relative_error(predicted, observed) == pytest.approx(np.sqrt(17.0 / 50.0))
     assert relative_error(np.zeros((1, 2)), np.zeros((1, 2))) == 0.0
     assert np.isnan(relative_error(np.ones((1, 2)), np.zeros((1, 2))))
-
-
-def test_other_shapes_are_refused():
-    with pytest.raises(PlumecastError, match="differ"):
-        relative_error(np.ones((2, 3)), np.ones((3, 3)))
-    with pytest.raises(PlumecastError, match="no snapshots to score"):
-        score_footprints(np.ones((0, 3)), np.ones((0, 3)), 0.5)
 
 
 def test_scores_do_not_depend_on_the_order_of_dimensions():
@@ -116,3 +90,15 @@ def test_scores_do_not_depend_on_the_order_of_dimensions():
     )
     one, other = (score_footprints(guess, field, 0.5) for field in (smoke, turned))
     np.testing.assert_array_equal(one.iou, other.iou)
+
+
+def test_what_cannot_be_scored_is_refused():
+    for call, words in (
+        (lambda: smoke_threshold(np.zeros((2, 3))), "no snapshot holds smoke"),
+        (lambda: smoke_threshold(np.ones((2, 3)), 1.0), "captured=1 is not within"),
+        (lambda: relative_error(np.ones((2, 3)), np.ones((3, 3))), "differ"),
+        (lambda: score_footprints(*np.ones((2, 0, 3)), 0.5), "no snapshots to score"),
+    ):
+        with pytest.raises(PlumecastError, match=words):
+            call()
+    assert choose_decision_threshold(np.zeros((2, 3)), np.ones((2, 3)), 0.5) == 0.5

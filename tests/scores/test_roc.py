@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import jaccard_score, roc_auc_score, roc_curve
 
@@ -20,34 +20,6 @@ def rows(seed: int, levels: int, snapshots: int = 4, cells: int = 25):
     observed = predicted + rng.normal(scale=0.5, size=predicted.shape) > 0.4
     observed[:, 0], observed[:, 1] = True, False
     return predicted, observed
-
-
-@given(seed=seeds, levels=st.integers(1, 30))
-def test_auc_equals_scikit_learn(seed, levels):
-    predicted, observed = rows(seed, levels)
-    expected = [roc_auc_score(o, p) for p, o in zip(predicted, observed, strict=True)]
-    np.testing.assert_allclose(roc_scores(predicted, observed).auc, expected, atol=1e-12)
-
-
-@given(seed=seeds, levels=st.integers(1, 30))
-def test_chosen_point_is_the_nearest_of_scikit_learns_curve(seed, levels):
-    predicted, observed = rows(seed, levels)
-    scores = roc_scores(predicted, observed)
-    for m in range(predicted.shape[0]):
-        fpr, tpr, thresholds = roc_curve(observed[m], predicted[m], drop_intermediate=False)
-        reachable = thresholds > 0.0  # scikit-learn calls p ≥ t smoke; t = 0 calls every cell
-        nearest = np.min(np.hypot(fpr, 1.0 - tpr)[reachable])
-        ours = np.hypot(scores.false_positive_rate[m], 1.0 - scores.true_positive_rate[m])
-        assert ours == pytest.approx(nearest, abs=1e-12)
-
-
-@given(seed=seeds, levels=st.integers(1, 30))
-def test_iou_is_that_of_the_reported_threshold(seed, levels):
-    predicted, observed = rows(seed, levels)
-    scores = roc_scores(predicted, observed)
-    for m in range(predicted.shape[0]):
-        called = predicted[m] > scores.decision_threshold[m]
-        assert scores.iou[m] == pytest.approx(jaccard_score(observed[m], called, zero_division=1))
 
 
 @given(seed=seeds, levels=st.integers(1, 30))
@@ -73,25 +45,6 @@ def test_hand_computed_table():
     assert scores.decision_threshold[0] == 2.0
 
 
-def test_perfect_prediction():
-    smoke = np.array([[0.0, 0.0, 1.0, 2.0]])
-    scores = roc_scores(smoke, smoke > 0.5)
-    assert (scores.auc[0], scores.iou[0]) == (1.0, 1.0)
-
-
-def test_constant_prediction_is_uninformative():
-    """All cells alike: AUC ½; calling all of them and calling none are equally far from (0, 1)."""
-    scores = roc_scores(np.full((1, 4), 2.0), np.array([[True, False, False, False]]))
-    assert scores.auc[0] == 0.5
-    assert scores.iou[0] == 0.0
-    assert scores.decision_threshold[0] == 2.0
-
-
-def test_zero_prediction_finds_no_smoke():
-    scores = roc_scores(np.zeros((1, 4)), np.array([[True, False, False, False]]))
-    assert (scores.auc[0], scores.iou[0], scores.decision_threshold[0]) == (0.5, 0.0, 0.0)
-
-
 def test_empty_cases():
     """No smoke: AUC undefined, IoU 1 if none is predicted, else 0. All smoke: AUC undefined."""
     predicted = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 2.0]])
@@ -99,19 +52,6 @@ def test_empty_cases():
     scores = roc_scores(predicted, observed)
     assert np.isnan(scores.auc).all()
     np.testing.assert_array_equal(scores.iou, [1.0, 0.0, 1.0])
-
-
-@given(seed=seeds, levels=st.integers(1, 10), alpha=st.floats(0.0, 1.0))
-def test_iou_at_one_threshold_equals_scikit_learn(seed, levels, alpha):
-    predicted, observed = rows(seed, levels)
-    found = iou_at(predicted, observed, alpha)
-    expected = [jaccard_score(o, p > alpha) for p, o in zip(predicted, observed, strict=True)]
-    np.testing.assert_allclose(found, expected)
-
-
-def test_iou_at_one_threshold_without_smoke():
-    predicted = np.array([[0.0, 0.1], [0.0, 0.3]])
-    np.testing.assert_array_equal(iou_at(predicted, np.zeros((2, 2), bool), 0.2), [1.0, 0.0])
 
 
 def test_many_thresholds_at_once_are_each_threshold_alone():
@@ -122,3 +62,37 @@ def test_many_thresholds_at_once_are_each_threshold_alone():
     alphas = np.array([0.0, 0.1, 0.35, 0.5, 1.0])
     alone = [iou_at(guess, truth, alpha).sum() for alpha in alphas]
     np.testing.assert_allclose(iou_sums(guess, truth, alphas), alone, rtol=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("predicted", "expected"),
+    [
+        ([0.0, 0.0, 1.0, 2.0], (1.0, 1.0, 0.0)),
+        ([2.0] * 4, (0.5, 0.0, 2.0)),
+        ([0.0] * 4, (0.5, 0.0, 0.0)),
+    ],
+    ids=["perfect", "constant", "zero"],
+)
+def test_scores_of_simple_predictions(predicted, expected):
+    """All cells alike: calling all of them and calling none are equally far from (0, 1)."""
+    scores = roc_scores(np.array([predicted]), np.array([[False, False, True, True]]))
+    assert (scores.auc[0], scores.iou[0], scores.decision_threshold[0]) == expected
+    empty = np.array([[0.0, 0.1], [0.0, 0.3]])
+    np.testing.assert_array_equal(iou_at(empty, np.zeros((2, 2), bool), 0.2), [1.0, 0.0])
+
+
+@settings(max_examples=30)
+@given(seed=seeds, levels=st.integers(1, 30), alpha=st.floats(0.0, 1.0))
+def test_scores_are_those_of_scikit_learn(seed, levels, alpha):
+    """The area, the point of the curve nearest (0, 1), and the IoU at two thresholds."""
+    predicted, observed = rows(seed, levels)
+    scores, one = roc_scores(predicted, observed), iou_at(predicted, observed, alpha)
+    for m, (guess, truth) in enumerate(zip(predicted, observed, strict=True)):
+        assert scores.auc[m] == pytest.approx(roc_auc_score(truth, guess), abs=1e-12)
+        fpr, tpr, thresholds = roc_curve(truth, guess, drop_intermediate=False)
+        reachable = thresholds > 0.0  # scikit-learn calls p ≥ t smoke; t = 0 calls every cell
+        nearest = np.min(np.hypot(fpr, 1.0 - tpr)[reachable])
+        ours = np.hypot(scores.false_positive_rate[m], 1.0 - scores.true_positive_rate[m])
+        assert ours == pytest.approx(nearest, abs=1e-12)
+        for found, threshold in ((scores.iou[m], scores.decision_threshold[m]), (one[m], alpha)):
+            assert found == pytest.approx(jaccard_score(truth, guess > threshold, zero_division=1))

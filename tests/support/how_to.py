@@ -7,7 +7,9 @@ import io
 import os
 import re
 import subprocess
+import sys
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 from support.places import REPOSITORY
@@ -38,6 +40,15 @@ def follow(page: str, run: Callable[..., Any]) -> str:
         if language in RUN:
             printed += run_python(block) if language else run_shell(block, run)
     return printed
+
+
+def page_module(page: str, name: str) -> ModuleType:
+    """The module of a page whose docstring begins with "The" and its name."""
+    text = (REPOSITORY / "docs" / "how-to" / page).read_text(encoding="utf-8")
+    (code,) = (own for _, own in BLOCK.findall(text) if own.startswith(f'"""The {name}'))
+    module = sys.modules[name] = ModuleType(name)
+    exec(compile(code, f"{name}.py", "exec"), module.__dict__)
+    return module
 
 
 def run_python(block: str) -> str:

@@ -404,7 +404,9 @@ if sizes is not None:
     neural.SIZES[choices["family"]] = sizes
     few = np.random.default_rng(0).random((8, 8, 8))
     training = TrainingSet(few, few[:, None], np.arange(8) % 2, NOTHING)
-    neural.fit_neural(training, fit_lift(few), schedule=neural.Schedule(1, 2))
+    neural.fit_neural(
+        training, fit_lift(few), network=neural.Network(), schedule=neural.Schedule(1, 2)
+    )
 # A fit of the smallest thing loads every library, and starts their threads, before the count.
 tiny = pc.open_snapshots(store).isel(snapshot=slice(0, 64)).load()
 fit_surrogate(tiny, degree=2, fire_rank=2, smoke_rank=2)

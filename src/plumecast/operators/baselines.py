@@ -82,14 +82,14 @@ def fit_gaussian_process(inputs: Array, outputs: Array) -> GaussianProcess:
             "the training inputs of the Gaussian process are all alike; add other fires"
         )
     outer = outputs @ outputs.T
-    found = scipy.optimize.minimize(
+    optimum = scipy.optimize.minimize(
         lambda log_scale: _negative_likelihood(log_scale[0], distances, outer),
         x0=[math.log(typical)],
         jac=True,
         method="L-BFGS-B",
         bounds=[(math.log(typical) - 6.0, math.log(typical) + 6.0)],
     )
-    length_scale = math.exp(float(found.x[0]))
+    length_scale = math.exp(float(optimum.x[0]))
     kernel = _kernel(distances, length_scale)
     weights = scipy.linalg.cho_solve(scipy.linalg.cho_factor(kernel, lower=True), outputs)
     return GaussianProcess(contiguous(inputs), contiguous(weights), length_scale)

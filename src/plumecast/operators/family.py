@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from plumecast.compute.arrays import Array, array_namespace, is_numpy_array, map_arrays
+from plumecast.compute.blocks import field_blocks, row_blocks
 from plumecast.compute.resources import Budget
 from plumecast.operators.carried.release import FireHistory, FuelLoads, WeatherSeries
 
@@ -41,13 +42,12 @@ class Conditions:
 
     def at(self, rows: Array | slice) -> Conditions:
         """The conditions of some snapshots."""
-        parts = ("labels", "covariates", "wind", "scenarios", "physics", "carried")
-        known = {name: getattr(self, name) for name in parts}
-        found = {n: v[rows] for n, v in known.items() if v is not None}
+        arrays = ("labels", "covariates", "wind", "scenarios", "physics", "carried")
+        parts = {n: v[rows] for n in arrays if (v := getattr(self, n)) is not None}
         for name in ("weather", "fuel", "history"):
             if (part := getattr(self, name)) is not None:
-                found[name] = part.at(rows)
-        return replace(self, **found)
+                parts[name] = part.at(rows)
+        return replace(self, **parts)
 
     def loaded(self) -> Conditions:
         """The same with the history of the fires in memory; each map is read once."""
@@ -178,8 +178,8 @@ class OneOutput(Operator):
         if self.integrated:
             return self.predict(inputs, given), None
         values, score = self.operator.predict_both(inputs, given)
-        own = slice(self.start, self.stop)
-        return self.scale * values[:, own], None if score is None else score[:, own]
+        columns = slice(self.start, self.stop)
+        return self.scale * values[:, columns], None if score is None else score[:, columns]
 
     def prepared(self, inputs: Array, given: Conditions = NOTHING) -> Conditions:
         """As for all outputs."""
@@ -217,40 +217,38 @@ class FieldMap(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class SomeRows:
-    """Some rows of fields that are read when they are indexed."""
+class ComputedFields:
+    """Fields of M snapshots that are computed when they are indexed by rows."""
 
-    source: Array  # (M, …), an object that gives an array when indexed by rows
-    rows: Array  # (m,), ascending
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """(m, …)."""
-        return (self.rows.size, *self.source.shape[1:])
+    shape: tuple[int, ...]  # (M, …)
+    read: Callable[[Array | slice], Array]
 
     def __getitem__(self, rows: Array | slice) -> Array:
-        return self.source[self.rows[rows]]
+        return self.read(rows)
 
 
-@dataclass(frozen=True, slots=True)
-class Mirrored:
-    """Fields, and after them the same fields mirrored at one axis, when rows are read."""
+def in_memory(fields: Array, size: int | None = None) -> Array:
+    """Fields as one array, computed `size` rows at a time if they are computed when read."""
+    if not isinstance(fields, ComputedFields):
+        return fields[:]
+    out = np.empty(fields.shape, dtype=np.float32)
+    for rows in field_blocks(fields) if size is None else row_blocks(fields.shape[0], size):
+        out[rows] = fields[rows]
+    return out
 
-    source: Array  # (M, …), an array or an object that gives one when indexed by rows
-    axis: int
 
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """(2 M, …)."""
-        return (2 * self.source.shape[0], *self.source.shape[1:])
+def mirrored(source: Array, axis: int) -> ComputedFields:
+    """(M, …) fields, and after them the same fields mirrored at one axis, (2 M, …)."""
+    count = source.shape[0]
 
-    def __getitem__(self, rows: Array | slice) -> Array:
-        count = self.source.shape[0]
+    def read(rows: Array | slice) -> Array:
         wanted = np.arange(2 * count)[rows]
-        values = np.array(self.source[wanted % count])
+        values = np.array(source[wanted % count])
         copies = wanted >= count
-        values[copies] = np.flip(values[copies], axis=self.axis)
+        values[copies] = np.flip(values[copies], axis=axis)
         return values
+
+    return ComputedFields((2 * count, *source.shape[1:]), read)
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,11 +267,15 @@ class TrainingSet:
 
     def at(self, rows: Array) -> TrainingSet:
         """Some of the snapshots; fields that are read when they are indexed stay so."""
-        fire, targets = (
-            fields[rows] if is_numpy_array(fields) else SomeRows(fields, rows)
-            for fields in (self.fire, self.targets)
-        )
+
+        def some(fields: Array) -> Array:
+            if is_numpy_array(fields):
+                return fields[rows]
+            shape = (rows.size, *fields.shape[1:])
+            return ComputedFields(shape, lambda part: fields[rows[part]])
+
         given, groups = self.given.at(rows), self.groups[rows]
+        fire, targets = some(self.fire), some(self.targets)
         return replace(self, fire=fire, targets=targets, groups=groups, given=given)
 
     def in_memory(self) -> TrainingSet:
@@ -285,17 +287,12 @@ class TrainingSet:
 
     def with_mirrored(self) -> TrainingSet:
         """The snapshots, then copies that are mirrored at the first axis of the grid."""
-        twice = np.tile(np.arange(self.groups.size), 2)
+        twice, physics = np.tile(np.arange(self.groups.size), 2), self.given.physics
         given = replace(self.given, physics=None, weather=None, history=None).at(twice)
-        if self.given.physics is not None:
-            given = replace(given, physics=Mirrored(self.given.physics, axis=2))
-        return replace(
-            self,
-            fire=Mirrored(self.fire, axis=1),
-            targets=Mirrored(self.targets, axis=2),
-            groups=self.groups[twice],
-            given=given,
-        )
+        if physics is not None:
+            given = replace(given, physics=mirrored(physics, axis=2))
+        fire, targets = mirrored(self.fire, axis=1), mirrored(self.targets, axis=2)
+        return replace(self, fire=fire, targets=targets, groups=self.groups[twice], given=given)
 
     def folds(self) -> Array:
         """(M,) number of every snapshot's fold, from 0."""
@@ -331,14 +328,6 @@ class FamilySettings(Protocol):
         ...
 
 
-FitFields = Callable[[TrainingSet, "Settings", Budget], FittedMap]
-"""Fit a field map to lifted fires and targets."""
-
-
-UpdateFields = Callable[[Any, Any, TrainingSet, Budget], tuple[FieldMap, Any]]
-"""Field map, its sums and new snapshots alone → the map and the sums of all snapshots."""
-
-
 @dataclass(frozen=True, slots=True)
 class Family:
     """One entry of the registry of families."""
@@ -347,10 +336,11 @@ class Family:
     title: str  # for readers, e.g. "U-Net"
     summary: str  # one line for help texts
     settings: type[FamilySettings]  # the settings that only this family has
-    fit: FitFields
+    fit: Callable[[TrainingSet, Settings, Budget], FittedMap]  # to lifted fires and targets
     saved: tuple[type, ...]  # classes in a file with an operator of this family
     cluster_memory: str = "16GB"  # per process on a cluster if no limit is given
     scenarios: bool = True  # whether every scenario can have its own weights
     equivariant: bool = False  # a fire that is shifted has smoke that is shifted
     extra: str | None = None  # the extra of the package that it needs, if any
-    update: UpdateFields | None = None  # None: new snapshots need a new fit
+    # Map, its sums and new snapshots alone → those of all snapshots; None: these need a new fit.
+    update: Callable[[Any, Any, TrainingSet, Budget], tuple[FieldMap, Any]] | None = None

@@ -82,38 +82,18 @@ class Product:
     count: int = 1
 
 
-def _identity(ages: Ages) -> list[Array]:
-    return [ages.fire / ages.duration]
-
-
-def _burned(ages: Ages) -> list[Array]:
-    return [ages.burned]
-
-
-def _age_bins(ages: Ages) -> list[Array]:
-    return _hats(ages.fire, ages.knots)
-
-
-def _negative_bins(ages: Ages) -> list[Array]:
-    return _hats(-ages.fire, ages.knots)
-
-
 def _saturating(ages: Ages) -> list[Array]:
     xp = array_namespace(ages.fire)
-    known = xp.clip(ages.fire, 0.0, None)
-    return [1.0 - xp.exp(-known / (share * ages.duration)) for share in SATURATION]
-
-
-def _position(ages: Ages) -> list[Array]:
-    return [ages.burned * place for place in _places(ages.fire)]
+    positive = xp.clip(ages.fire, 0.0, None)
+    return [1.0 - xp.exp(-positive / (share * ages.duration)) for share in SATURATION]
 
 
 PARTS = {
-    "identity": Part("the age itself", _identity),
-    "burned": Part("1 where burned", _burned),
+    "identity": Part("the age itself", lambda ages: [ages.fire / ages.duration]),
+    "burned": Part("1 where burned", lambda ages: [ages.burned]),
     "age-bins": Part(
         "hat functions of the age, whose knots are quantiles of the ages in training",
-        _age_bins,
+        lambda ages: _hats(ages.fire, ages.knots),
         count=lambda bins, axes: bins,
     ),
     "saturating": Part(
@@ -123,24 +103,16 @@ PARTS = {
     ),
     "position": Part(
         "1 where burned, times the coordinate along every axis",
-        _position,
+        lambda ages: [ages.burned * place for place in _places(ages.fire)],
         count=lambda bins, axes: axes,
     ),
     "negative-bins": Part(
         "the hat functions of the age, for inputs below zero",
-        _negative_bins,
+        lambda ages: _hats(-ages.fire, ages.knots),
         count=lambda bins, axes: bins,
     ),
 }
 """Parts of a lift."""
-
-
-def _hours(ages: Ages) -> list[Array]:
-    return [ages.oldest / ages.duration]
-
-
-def _hours_squared(ages: Ages) -> list[Array]:
-    return [(ages.oldest / ages.duration) ** 2]
 
 
 def _day(ages: Ages) -> list[Array]:
@@ -154,8 +126,8 @@ def _area(ages: Ages) -> list[Array]:
 
 
 PRODUCTS = {
-    "hours": Product("the largest age of the fire", _hours),
-    "hours-squared": Product("its square", _hours_squared),
+    "hours": Product("the largest age of the fire", lambda ages: [ages.oldest / ages.duration]),
+    "hours-squared": Product("its square", lambda ages: [(ages.oldest / ages.duration) ** 2]),
     "day": Product("sine and cosine of the largest age, with a period of 24 hours", _day, count=2),
     "area": Product("the number of burned cells", _area),
 }
@@ -193,11 +165,9 @@ def lift_scalars(ages: Ages, products: Sequence[str], covariates: Array | None) 
 def _places(fire: Array) -> list[Array]:
     """Coordinate from −1 to 1 along every axis of the grid, broadcastable to (*grid, B)."""
     places = []
-    for axis in range(fire.ndim - 1):
-        count = fire.shape[axis]
+    for axis, count in enumerate(fire.shape[:-1]):
         along = like(np.linspace(-1.0, 1.0, count), fire, fire.dtype)
-        shape = [1] * fire.ndim
-        shape[axis] = count
+        shape = [count if other == axis else 1 for other in range(fire.ndim)]
         places.append(array_namespace(fire).reshape(along, tuple(shape)))
     return places
 
@@ -306,33 +276,21 @@ def fit_lift(
             "and the filters"
         )
     shares = np.linspace(1.0, 0.1, bins)[:0:-1]
-    knots = np.unique(np.concatenate([[0.0], _quantiles(_ages(fire), shares), [duration]]))
+    ages = _sampled_ages(fire)
+    inner: Array = np.quantile(ages, shares) if ages.size else []
+    knots = np.unique(np.concatenate([[0.0], inner, [duration]]))
     kindling = 0.0 if physics is None else KINDLING
     size: Array = 0.0
     for rows in field_blocks(fire):
         block = np.moveaxis(fire[rows], 0, -1).astype(np.float32)
-        own = None if covariates is None else covariates[rows]
-        ages = Ages(block, knots, duration, extent, kindling)
-        squares = np.square(lifted_fields(ages, parts))
-        energy = squares.sum(axis=tuple(range(block.ndim - 1)), dtype=np.float64)
-        scalars = lift_scalars(ages, products, own)
+        some = Ages(block, knots, duration, extent, kindling)
+        energy = np.square(lifted_fields(some, parts)).sum(axis=some.grid_axes, dtype=np.float64)
+        scalars = lift_scalars(some, products, None if covariates is None else covariates[rows])
         size = size + np.square(scalars, dtype=np.float64).T @ energy
     scales = np.sqrt(size / math.prod(fire.shape))
-    return Lift(
-        tuple(parts),
-        tuple(products),
-        knots,
-        duration,
-        extent,
-        np.where(scales > 0.0, scales, 1.0),
-        None if physics is None else fit_physics_channels(physics),
-        kindling,
-    )
-
-
-def _quantiles(ages: Array, shares: Array) -> Array:
-    """Quantiles of the ages; empty if no sampled snapshot has a burned cell."""
-    return np.quantile(ages, shares) if ages.size else np.empty(0)
+    scales = np.where(scales > 0.0, scales, 1.0)
+    channels = None if physics is None else fit_physics_channels(physics)
+    return Lift(tuple(parts), tuple(products), knots, duration, extent, scales, channels, kindling)
 
 
 def _extremes(fire: Array) -> tuple[float, float]:
@@ -346,15 +304,12 @@ def _extremes(fire: Array) -> tuple[float, float]:
     return oldest, float(max(most, 1))
 
 
-def _ages(fire: Array) -> Array:
+def _sampled_ages(fire: Array) -> Array:
     """Sizes of non-zero inputs, from a sample of the snapshots if there are many."""
     cells = math.prod(fire.shape[1:])
     rows = sampled_rows(fire.shape[0], max(LEAST_ROWS, AGE_VALUES // cells))
-    found = []
-    for part in row_blocks(rows.size, VALUES // cells):
-        block = fire[rows[part]]
-        found.append(np.abs(block[block != 0.0]))
-    return np.concatenate(found)
+    blocks = (fire[rows[part]] for part in row_blocks(rows.size, VALUES // cells))
+    return np.concatenate([np.abs(block[block != 0.0]) for block in blocks])
 
 
 CARRIED_FLOOR = 1e-4

@@ -75,10 +75,9 @@ class LiftedOperator(Operator):
     def predict(self, inputs: Array, given: Conditions = NOTHING) -> Array:
         """(M, N) → (M, N) smoke, (M, K N) of K outputs."""
         smoke = self._decoded(Targets.smoke, self.target_fields(inputs, given))
-        return self._since_ignition(smoke, given) if given.integrated else smoke
-
-    def _since_ignition(self, smoke: Array, given: Conditions) -> Array:
-        """Integrals that are 0 at ignition, also of families that predict smoke without a fire."""
+        if not given.integrated:
+            return smoke
+        # Integrals are 0 at ignition, also of families that predict smoke without a fire.
         assert self.physics is not None
         assert given.weather is not None
         grown = np.clip(given.weather.until / self.physics.step, 0.0, 1.0)
@@ -110,31 +109,32 @@ class LiftedOperator(Operator):
 
     def _decoded(self, decode: Callable[[Targets, Array], Array], fields: Array) -> Array:
         """(M, T, *grid) targets → (M, K N) rows, the K outputs side by side."""
-        if not self.further:
-            return _as_rows(decode(self.targets, fields))
-        parts = side_by_side((self.targets, *self.further))
-        rows = [_as_rows(decode(own, fields[:, part, ...])) for own, part in parts]
-        return array_namespace(fields).concat(rows, axis=1)
+        xp, rows = array_namespace(fields), []
+        for own, part in side_by_side((self.targets, *self.further)):
+            values = decode(own, fields[:, part, ...])
+            flat = xp.reshape(values, (fields.shape[0], -1))
+            rows.append(xp.astype(flat, xp.float64, copy=False))
+        return rows[0] if len(rows) == 1 else xp.concat(rows, axis=1)
 
     def target_fields(self, inputs: Array, given: Conditions = NOTHING) -> Array:
         """(M, N) → (M, T, *grid) predicted targets."""
         fire = array_namespace(inputs).reshape(inputs, (-1, *self.shape))
-        known = self.numbered(fire.shape[0], given)
+        conditions = self.numbered(fire.shape[0], given)
         if self.physics is not None:
             carried = self.prepared(inputs, given, integrals=given.integrated).carried
             assert carried is not None
             carried = carried[:, int(given.integrated), ...]
             if self.frame is not None and given.wind is not None:
                 carried = self.frame.to_wind(carried, given.wind)
-            known = replace(known, physics=carried)
+            conditions = replace(conditions, physics=carried)
         if self.frame is None:
-            return self.field_map.predict(fire, known)
+            return self.field_map.predict(fire, conditions)
         if given.wind is None:
             raise PlumecastError(
                 "this surrogate was trained in the wind frame; pass a Dataset with the coordinates "
                 "'wind_speed' and 'wind_from_direction'"
             )
-        fields = self.field_map.predict(self.frame.to_wind(fire, given.wind), known)
+        fields = self.field_map.predict(self.frame.to_wind(fire, given.wind), conditions)
         return self.frame.to_map(fields, given.wind)
 
     def working_bytes(self) -> tuple[float, float]:
@@ -172,11 +172,6 @@ class LiftedOperator(Operator):
         return replace(given, scenarios=scenarios, scenario_count=len(self.labels))
 
 
-def _as_rows(fields: Array) -> Array:
-    xp = array_namespace(fields)
-    return xp.astype(xp.reshape(fields, (fields.shape[0], -1)), xp.float64, copy=False)
-
-
 @dataclass(frozen=True, slots=True)
 class LiftedSums:
     """What new snapshots are added to, beside the operator itself."""
@@ -198,7 +193,6 @@ def fit_lifted_operator(
     settings: Settings,
     *,
     threshold: float | Sequence[float],
-    epsilon: float | None = None,
     frame: WindFrame | None = None,
     physics: ColumnTransport | None = None,
     resources: Budget = DEFAULT_BUDGET,
@@ -215,7 +209,7 @@ def fit_lifted_operator(
     outputs = each_output(smoke, shape)
     levels = [threshold] if isinstance(threshold, int | float) else threshold
     targets = tuple(
-        fit_targets(own, settings.targets, threshold=level, epsilon=epsilon)
+        fit_targets(own, settings.targets, threshold=level)
         for own, level in zip(outputs, levels, strict=True)
     )
     labels: tuple[str, ...] = ()
@@ -223,33 +217,19 @@ def fit_lifted_operator(
         names, scenarios = np.unique(given.labels, return_inverse=True)
         labels = tuple(map(str, names))
         given = replace(given, scenarios=scenarios, scenario_count=len(labels))
-    mirrored = _takes_mirrored(training, settings, frame, physics)
-    framed = in_frame(
-        replace(training, given=given), targets, frame, physics, resources, mirrored=mirrored
-    )
+    # In the wind frame a plume and its mirror image are equally likely; the physics knows how the
+    # wind turns with height. A family that is equivariant gains from copies while fires are few.
+    corrected = getattr(settings.family_settings, "correction", False)
+    mirrored = frame is not None and physics is not None and not corrected
+    mirrored = mirrored and FAMILIES[settings.family].equivariant
+    mirrored = mirrored and np.unique(training.groups).size <= MIRRORED_GROUPS
+    training = replace(training, given=given)
+    framed = in_frame(training, targets, frame, physics, resources, mirrored=mirrored)
     fitted = FAMILIES[settings.family].fit(framed, settings, resources)
     targets, field_map, error = _choose_inverse(fitted, targets, outputs, frame, given)
     operator = LiftedOperator(labels, field_map, targets[0], shape, frame, physics, targets[1:])
     sums = None if fitted.sums is None else LiftedSums(fitted.sums, mirrored)
     return FittedLifted(operator, error, sums)
-
-
-def _takes_mirrored(
-    training: TrainingSet,
-    settings: Settings,
-    frame: WindFrame | None,
-    physics: ColumnTransport | None,
-) -> bool:
-    """Whether mirrored copies of the training snapshots are fitted too.
-
-    In the wind frame a plume and its mirror image are equally likely; the physics knows how the
-    wind turns with height. A family that is equivariant gains from it while fires are few.
-    """
-    few = np.unique(training.groups).size <= MIRRORED_GROUPS
-    equivariant = FAMILIES[settings.family].equivariant
-    corrected = getattr(settings.family_settings, "correction", False)
-    in_wind = frame is not None and physics is not None
-    return few and equivariant and in_wind and not corrected
 
 
 MIRRORED_GROUPS = 32
@@ -266,10 +246,10 @@ def _choose_inverse(
 ) -> tuple[tuple[Targets, ...], FieldMap, float]:
     """The targets with their inverse, the field map with its best correction, and the error."""
     correction = fitted.correction
-    known = fitted.rows if correction is None else correction.rows
-    known = known[known < outputs[0].shape[0]]  # mirrored copies follow the snapshots themselves
-    some = sampled_rows(known.size, CHOICE_ROWS)
-    rows = known[some]
+    rows = fitted.rows if correction is None else correction.rows
+    rows = rows[rows < outputs[0].shape[0]]  # mirrored copies follow the snapshots themselves
+    some = sampled_rows(rows.size, CHOICE_ROWS)
+    rows = rows[some]
     # A correction exists only where every snapshot has an out-of-fold prediction.
     predicted = fitted.out_of_fold[some if correction is None else rows]
     observed = [own[rows] for own in outputs]
@@ -278,8 +258,8 @@ def _choose_inverse(
     def choose(fields: Array) -> tuple[tuple[Targets, ...], float]:
         on_map = fields if frame is None else frame.to_map(fields, wind)
         pairs = zip(side_by_side(targets), observed, strict=True)
-        found = [choose_inverse(own, on_map[:, part, ...], seen) for (own, part), seen in pairs]
-        return tuple(own for own, _ in found), sum(error for _, error in found) / len(found)
+        chosen = [choose_inverse(own, on_map[:, part, ...], seen) for (own, part), seen in pairs]
+        return tuple(own for own, _ in chosen), sum(error for _, error in chosen) / len(chosen)
 
     best, error = choose(predicted)
     field_map = fitted.field_map
@@ -312,14 +292,8 @@ def update_lifted_operator(
     assert update is not None  # sums exist only of families that have it
     targets = (operator.targets, *operator.further)
     given = operator.numbered(training.fire.shape[0], training.given)
-    framed = in_frame(
-        replace(training, given=given),
-        targets,
-        operator.frame,
-        operator.physics,
-        resources,
-        mirrored=sums.mirrored,
-    )
+    framed = in_frame(replace(training, given=given), targets, operator.frame, operator.physics,
+                      resources, mirrored=sums.mirrored)  # fmt: skip
     field_map, own = update(operator.field_map, sums.own, framed, resources)
     ranges = [value_range(fields) for fields in each_output(training.targets, operator.shape)]
     grown = tuple(

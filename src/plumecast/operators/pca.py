@@ -155,14 +155,25 @@ def fit_truncated_basis(
 
     The size of the blocks changes only the rounding of sums.
     """
-    mean = _mean(snapshots, passes) if center else None
+    matrix, mean, count = _Centred(snapshots), None, snapshots.shape[0]
+    if center:
+
+        def total(rows: slice) -> Array:
+            part = matrix.read(rows)
+            return array_namespace(part).sum(part, axis=0)
+
+        mean = passes.sum(total, count) / count
     matrix = _Centred(snapshots, mean)
-    found = gram_modes(matrix, rule, passes)
-    if found is None:
-        if passes.block is not None and passes.block < snapshots.shape[0]:
-            raise PlumecastError(_beyond_gram(snapshots, rule))
-        found = svd_modes(matrix.read(slice(0, snapshots.shape[0])), rule)
-    spectrum, modes = found
+    decomposed = gram_modes(matrix, rule, passes)
+    if decomposed is None:
+        if passes.block is not None and passes.block < count:
+            raise PlumecastError(
+                f"{rule} keeps modes that cannot be computed by blocks of snapshots (singular "
+                f"values below {GRAM_LIMIT:g} of the largest of {count} snapshots); lower the rank "
+                "or the fraction, or raise the memory limit so that all snapshots fit"
+            )
+        decomposed = svd_modes(matrix.read(slice(0, count)), rule)
+    spectrum, modes = decomposed
     return Basis(modes=contiguous(_fix_signs(modes)), spectrum=contiguous(spectrum), mean=mean)
 
 
@@ -180,8 +191,8 @@ def append_rows(basis: Basis, snapshots: Array, rule: Truncation) -> tuple[Basis
     small = np.zeros((rank + rows.shape[0], rank + further.shape[0]))
     small[:rank, :rank] = np.diag(basis.singular_values)
     small[rank:, :rank], small[rank:, rank:] = rows @ basis.modes.T, rows @ further.T
-    _, found, vectors = np.linalg.svd(small, full_matrices=False)
-    spectrum = np.sort(np.concatenate([found, basis.spectrum[rank:]]))[::-1]
+    _, singular_values, vectors = np.linalg.svd(small, full_matrices=False)
+    spectrum = np.sort(np.concatenate([singular_values, basis.spectrum[rank:]]))[::-1]
     vectors = vectors[: min(rule.count(spectrum), vectors.shape[0])]
     modes = vectors @ np.concatenate([basis.modes, further])
     fixed = _fix_signs(modes)
@@ -220,8 +231,8 @@ def _outside(basis: Basis, rows: Array) -> tuple[Array, Array]:
     outside = rows - (rows @ basis.modes.T) @ basis.modes
     outside -= (outside @ basis.modes.T) @ basis.modes  # twice, because of rounding
     _, sizes, modes = np.linalg.svd(outside, full_matrices=False)
-    known = sizes > GRAM_LIMIT * max(float(basis.spectrum[0]), float(sizes[0]))
-    return modes[known], sizes[known]
+    resolved = sizes > GRAM_LIMIT * max(float(basis.spectrum[0]), float(sizes[0]))
+    return modes[resolved], sizes[resolved]
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +240,7 @@ class _Centred:
     """Rows in float64, minus the mean."""
 
     rows: Rows
-    mean: Array | None
+    mean: Array | None = None
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -240,25 +251,6 @@ class _Centred:
         xp = array_namespace(part)
         part = xp.astype(part, xp.float64, copy=False)
         return part if self.mean is None else part - self.mean
-
-
-def _mean(snapshots: Rows, passes: Passes) -> Array:
-    count = snapshots.shape[0]
-
-    def total(rows: slice) -> Array:
-        part = read_rows(snapshots, rows)
-        xp = array_namespace(part)
-        return xp.sum(xp.astype(part, xp.float64, copy=False), axis=0)
-
-    return passes.sum(total, count) / count
-
-
-def _beyond_gram(snapshots: Rows, rule: Truncation) -> str:
-    return (
-        f"{rule} keeps modes that cannot be computed by blocks of snapshots (singular values below "
-        f"{GRAM_LIMIT:g} of the largest of {snapshots.shape[0]} snapshots); lower the rank or the "
-        "fraction, or raise the memory limit so that all snapshots fit"
-    )
 
 
 def gram_modes(
@@ -290,26 +282,21 @@ def svd_modes(matrix: Array, rule: Truncation) -> tuple[Array, Array]:
     _, spectrum, modes = xp.linalg.svd(matrix, full_matrices=False)
     noise = float(spectrum[0]) * max(matrix.shape) * float(xp.finfo(xp.float64).eps)
     spectrum = xp.where(spectrum > noise, spectrum, 0.0 * spectrum)
-    return spectrum, modes[: _checked_count(rule, spectrum, matrix)]
-
-
-def _checked_count(rule: Truncation, spectrum: Array, matrix: Array) -> int:
-    xp = array_namespace(spectrum)
-    known = int(xp.sum(xp.astype(spectrum > 0.0, xp.int64)))
-    if known == 0:
+    full = int(xp.sum(xp.astype(spectrum > 0.0, xp.int64)))
+    if full == 0:
         raise PlumecastError(
             f"all {matrix.shape[0]} snapshots are zero (or, if centred, equal), so there is "
             "nothing to encode; check the variable and the filters"
         )
     count = rule.count(spectrum)
-    if not 1 <= count <= known:
+    if not 1 <= count <= full:
         raise PlumecastError(
-            f"rank={count} exceeds {known}, the rank of {matrix.shape[0]} snapshots on "
+            f"rank={count} exceeds {full}, the rank of {matrix.shape[0]} snapshots on "
             f"{matrix.shape[1]} cells; lower the rank or add snapshots"
-            if count > known
+            if count > full
             else f"rank={count} must be at least 1"
         )
-    return count
+    return spectrum, modes[:count]
 
 
 def _fix_signs(modes: Array) -> Array:

@@ -96,19 +96,11 @@ class PenaltyPath:
 
     def leave_groups_out(self, penalties: list[float], groups: list[Array]) -> Iterator[Array]:
         """`leave_group_out` for many penalties; the blocks R_gg are computed for all at once."""
-        xp = array_namespace(self.vectors)
         stacks = stack_by_size(groups, self.vectors)
         blocks = [self._blocks(rows, penalties) for rows in stacks]
-        order = xp.argsort(xp.concat([xp.reshape(rows, (-1,)) for rows in stacks]))
         for index, penalty in enumerate(penalties):
-            residuals = self.residuals(penalty)
-            left_out = []
-            for rows, block in zip(stacks, blocks, strict=True):
-                count, size = rows.shape
-                part = xp.take(residuals, xp.reshape(rows, (-1,)), axis=0)
-                solved = xp.linalg.solve(block[..., index], xp.reshape(part, (count, size, -1)))
-                left_out.append(xp.reshape(solved, (count * size, -1)))
-            yield xp.take(xp.concat(left_out), order, axis=0)
+            some = [block[..., index] for block in blocks]
+            yield solve_blocks(stacks, some, self.residuals(penalty))
 
     def _blocks(self, rows: Array, penalties: list[float]) -> Array:
         """R_gg of groups of one size for every penalty, (groups, n, n, penalties).
@@ -138,20 +130,31 @@ class PenaltyPath:
     def _damping(self, penalty: float) -> Array:
         """λ / (Λ + λ): the share of each component that remains in the residual."""
         if penalty < 0.0 or (penalty == 0.0 and self.outside is None):
-            raise ArgumentError(
-                "penalty",
-                penalty,
-                "give a penalty > 0",
-                problem="interpolates the training snapshots",
-            )
+            problem = "interpolates the training snapshots"
+            raise ArgumentError("penalty", penalty, "give a penalty > 0", problem=problem)
         return penalty / (self.eigenvalues + penalty)
 
 
 def stack_by_size(groups: list[Array], other: Array) -> list[Array]:
     """One (count, size) array of row indices for the groups of each size, on `other`'s device."""
-    known = [to_numpy(rows) for rows in groups]
-    sizes = sorted({rows.size for rows in known})
-    return [like(np.stack([r for r in known if r.size == size]), other) for size in sizes]
+    members = [to_numpy(rows) for rows in groups]
+    sizes = sorted({rows.size for rows in members})
+    return [like(np.stack([r for r in members if r.size == size]), other) for size in sizes]
+
+
+def solve_blocks(stacks: list[Array], blocks: list[Array], right: Array) -> Array:
+    """(M, q) solutions x of block · x = right_g for the rows of every group g.
+
+    `blocks` are (count, size, size) for the groups of each size, whose rows are in `stacks`.
+    """
+    xp = array_namespace(right)
+    parts = []
+    for rows, block in zip(stacks, blocks, strict=True):
+        chosen = xp.take(right, xp.reshape(rows, (-1,)), axis=0)
+        solved = xp.linalg.solve(block, xp.reshape(chosen, (*rows.shape, -1)))
+        parts.append(xp.reshape(solved, (chosen.shape[0], -1)))
+    order = xp.argsort(xp.concat([xp.reshape(rows, (-1,)) for rows in stacks]))
+    return xp.take(xp.concat(parts), order, axis=0)
 
 
 def dual_path(kernel: Array, targets: Array) -> PenaltyPath:

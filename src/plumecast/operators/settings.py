@@ -5,7 +5,7 @@ A new family is one file and one name in FAMILIES.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
@@ -48,6 +48,9 @@ SIDES, RULES = ("fire", "smoke"), ("rank", "std_fraction", "variance_fraction")
 MAPS = ("degree", "kernel")
 """Settings whose change asks for another penalty."""
 
+LISTED = {"lift", "products", "targets", "covariates"}
+"""Settings that are names of several fields."""
+
 LIFT_NAMES = {"lift", "products", "age_bins", "targets", "covariates", "frame", "physics"}
 """Settings without effect on the paper's operator."""
 
@@ -84,32 +87,19 @@ class Settings:
 
     def __post_init__(self) -> None:
         check_fields(self)
-        if self.family not in FAMILIES:
-            raise PlumecastError(
-                f"family '{self.family}' is unknown; choose from {', '.join(FAMILIES)}"
-            )
-        if self.frame not in FRAMES:
-            raise PlumecastError(
-                f"frame '{self.frame}' is unknown; choose from {', '.join(FRAMES)}"
-            )
-        if self.physics not in {*PHYSICS, *CARRIED}:
-            raise PlumecastError(
-                f"physics '{self.physics}' is unknown; choose from {', '.join(PHYSICS)}"
-            )
+        _check_name("family", self.family, FAMILIES)
+        _check_name("frame", self.frame, FRAMES)
+        _check_name("physics", self.physics, PHYSICS | CARRIED)
         if self.lift or self.products or self.family != "coded":
             check_lift(self.lift, self.products)
         check_targets(self.targets)
         check_count("age_bins", self.age_bins, most=1000)
-        if self.updatable:
-            self._check_updatable()
-
-    def _check_updatable(self) -> None:
         what = ""
         if getattr(self.family_settings, "correction", False):
             what = "a surrogate with a correction (preset 'thorough')"
         elif FAMILIES[self.family].update is None and not self.is_plain:
             what = f"family '{self.family}'" + (" with a lift" if self.family == "coded" else "")
-        if what:
+        if self.updatable and what:
             raise ArgumentError(
                 "updatable",
                 self.updatable,
@@ -131,14 +121,18 @@ class Settings:
         return asdict(shared.pop("family_settings")) | shared
 
 
+def _check_name(what: str, name: Any, names: Iterable[str]) -> None:
+    if not isinstance(name, str) or name not in names:
+        raise PlumecastError(f"{what} '{shown(name)}' is unknown; choose from {', '.join(names)}")
+
+
 def own_choices(record: Mapping[str, Any]) -> dict[str, Any]:
     """The settings in a saved record that its family and lift use, without the preset."""
     family = FAMILIES[record.get("family", "coded")]
-    names = set(_names(family.settings))
-    plain = family.name == "coded" and not record.get("lift") and not record.get("covariates")
-    if not plain:
+    names = {"family", *_names(family.settings)}
+    if family.name != "coded" or record.get("lift") or record.get("covariates"):
         names |= LIFT_NAMES
-    return {name: record[name] for name in record if name in names | {"family"}}
+    return {name: record[name] for name in record if name in names}
 
 
 def recorded_choices(record: Mapping[str, Any]) -> tuple[str | None, dict[str, Any]]:
@@ -159,10 +153,7 @@ def check_record(record: Mapping[str, Any]) -> None:
     """Raise if a saved record, which has a family, has settings that no fit could have had."""
     if "family" not in record:  # a baseline, or an operator of the user's own
         return
-    if not isinstance(record["family"], str) or record["family"] not in FAMILIES:
-        raise PlumecastError(
-            f"family '{shown(record['family'])}' is unknown; choose from {', '.join(FAMILIES)}"
-        )
+    _check_name("family", record["family"], FAMILIES)
     kind = FAMILIES[record["family"]].settings
     values = {name: record[name] for name in _names(kind) if name in record}
     for side in SIDES:
@@ -194,28 +185,22 @@ _LIFTED: dict[str, Any] = {
     "physics": "auto",
 }
 
+_THOROUGH = {
+    "lift": ("age-bins", "burned", "position"),
+    "products": ("hours", "hours-squared", "day"),
+    "age_bins": 5,
+}
+_QUADRATIC = CodedSettings(degree=2, fire=Truncation(std_fraction=0.95, max_rank=200))
+
 PRESETS = {
-    "paper-linear": Settings(CodedSettings(degree=1, penalty=0.0), preset="paper-linear"),
-    "paper-quadratic": Settings(
-        CodedSettings(degree=2, fire=Truncation(std_fraction=0.95, max_rank=200)),
-        preset="paper-quadratic",
-    ),
-    "quick": Settings(
-        SpectralSettings(layers=2), preset="quick", **(_LIFTED | {"targets": ("log",)})
-    ),
-    "recommended": Settings(SpectralSettings(), preset="recommended", **_LIFTED),
-    "thorough": Settings(
-        SpectralSettings(correction=True),
-        preset="thorough",
-        age_bins=5,
-        **(
-            _LIFTED
-            | {
-                "lift": ("age-bins", "burned", "position"),
-                "products": ("hours", "hours-squared", "day"),
-            }
-        ),
-    ),
+    name: Settings(family_settings, preset=name, **shared)
+    for name, family_settings, shared in (
+        ("paper-linear", CodedSettings(degree=1, penalty=0.0), {}),
+        ("paper-quadratic", _QUADRATIC, {}),
+        ("quick", SpectralSettings(layers=2), _LIFTED | {"targets": ("log",)}),
+        ("recommended", SpectralSettings(), _LIFTED),
+        ("thorough", SpectralSettings(correction=True), _LIFTED | _THOROUGH),
+    )
 }
 """The paper's two operators, and three of the spectral family: `recommended`; `quick`, with two
 layers that predict only ln(1 + g/ε); `thorough`, with more channels and a correction.
@@ -237,11 +222,15 @@ def choose_settings(
     `fire_rank`, `smoke_std_fraction`.
     """
     wanted = {name: value for name, value in choices.items() if value is not None}
-    if preset is not None and preset not in PRESETS:
-        raise PlumecastError(f"preset '{preset}' is unknown; choose from {', '.join(PRESETS)}")
+    if preset is not None:
+        _check_name("preset", preset, PRESETS)
     start = _start(preset, settings, wanted.pop("family", None))
     rules = {side: _rule(start, side, wanted) for side in SIDES}
-    changes = {name: _listed(name, value) for name, value in wanted.items()}
+    changes = wanted
+    for name in LISTED & wanted.keys():
+        value = wanted[name]
+        single = isinstance(value, str) or not isinstance(value, Sequence)
+        changes[name] = (value,) if single else tuple(value)
     changes |= {side: rule for side, rule in rules.items() if rule is not None}
     _refuse_misplaced(start, changes)
     before = start.family_settings
@@ -297,33 +286,23 @@ def _rule(settings: Settings, side: str, wanted: dict[str, Any]) -> Truncation |
     return Truncation(**rule, max_rank=limit)
 
 
-def _listed(name: str, value: Any) -> Any:
-    """A value in the form that `Settings` stores: names of several fields as a tuple."""
-    if name not in ("lift", "products", "targets", "covariates"):
-        return value
-    single = isinstance(value, str) or not isinstance(value, Sequence)
-    return (value,) if single else tuple(value)
-
-
-def setting_names(settings: Settings) -> list[str]:
-    """The keywords that `choose_settings` takes for a family: its own, then those of all."""
-    own = _names(type(settings.family_settings))
-    flat = [f"{n}_{rule}" for n in own for rule in RULES if n in SIDES]
-    return [*(n for n in own if n not in SIDES), *flat, *sorted(SHARED_NAMES - {"preset"})]
-
-
 def _refuse_misplaced(settings: Settings, changes: dict[str, Any]) -> None:
     """Raise for a setting that the family does not have."""
-    if "degree" in changes and isinstance(settings.family_settings, CodedSettings):
-        settings.family_settings.refuse_degree(changes["degree"], changes.get("kernel"))
-    known = {*_names(type(settings.family_settings)), *SHARED_NAMES} - {"preset"}
+    kernel = changes.get("kernel") or getattr(settings.family_settings, "kernel", POLYNOMIAL)
+    if "degree" in changes and kernel != POLYNOMIAL:
+        degree = changes["degree"]
+        advice = f"name it in the kernel instead, as in 'polynomial-{degree} + matern-5/2'"
+        problem = f"belongs to kernel '{POLYNOMIAL}'"
+        raise ArgumentError("degree", degree, advice, problem=problem)
+    own, shared = _names(type(settings.family_settings)), SHARED_NAMES - {"preset"}
     lifted = settings.lift or changes.get("lift")
     for name in sorted(changes):
-        if name not in known:
+        if name not in {*own, *shared}:
+            flat = [f"{side}_{rule}" for side in own for rule in RULES if side in SIDES]
+            names = [*(one for one in own if one not in SIDES), *flat, *sorted(shared)]
             raise PlumecastError(
                 f"the {settings.family} family has no setting '{name}'; it has "
-                f"{', '.join(setting_names(settings))}; leave it out, or choose another preset or "
-                "family"
+                f"{', '.join(names)}; leave it out, or choose another preset or family"
             )
         if name in ("age_bins", "products") and not lifted:
             raise PlumecastError(

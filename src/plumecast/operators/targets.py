@@ -13,7 +13,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
 
 import numpy as np
 
@@ -21,6 +20,7 @@ from plumecast.base.errors import PlumecastError
 from plumecast.compute.arrays import Array, array_namespace, clip, like, to_numpy
 from plumecast.compute.blocks import field_blocks
 from plumecast.compute.resources import rows_within
+from plumecast.operators.family import ComputedFields
 
 BLENDS = (0.03, 0.1, 0.3, 1.0, 3.0)
 """Values of `blend` that are tried, relative to the root mean square of the smoke."""
@@ -110,30 +110,16 @@ def encode_outputs(outputs: Sequence[Targets], smoke: Array) -> Array:
     return np.concatenate(parts, axis=1)
 
 
-@dataclass(frozen=True, slots=True)
-class OutputFields:
-    """(M, *grid) fields of one of several outputs, when rows are read."""
-
-    source: Array  # (M, K, *grid), an array or an object that gives one when indexed by rows
-    number: int
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """(M, *grid)."""
-        return (self.source.shape[0], *self.source.shape[2:])
-
-    def __getitem__(self, rows: Array | slice) -> Array:
-        return self.source[rows][:, self.number]
-
-
 def each_output(smoke: Array, grid: tuple[int, ...]) -> list[Array]:
     """(M, *grid) smoke, or (M, K, *grid) of K outputs → (M, *grid) of each output."""
     if len(smoke.shape) == 1 + len(grid):
         return [smoke]
-    return [OutputFields(smoke, number) for number in range(smoke.shape[1])]
+    count, outputs, *_ = smoke.shape
 
+    def output(number: int) -> ComputedFields:
+        return ComputedFields((count, *grid), lambda rows: smoke[rows][:, number])
 
-Decode: TypeAlias = Callable[[Array, Targets], Array]
+    return [output(number) for number in range(outputs)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,12 +128,8 @@ class Target:
 
     summary: str
     encode: Callable[[Array, Targets], Array]  # (M, *grid) smoke → the fitted quantity
-    decode: Decode | None = None  # its prediction → smoke; None: it gives no smoke
+    decode: Callable[[Array, Targets], Array] | None = None  # → smoke; None: it gives no smoke
     signed: bool = False  # whether negative values have a meaning
-
-
-def _encode_log(smoke: Array, targets: Targets) -> Array:
-    return np.log1p(smoke / targets.epsilon)
 
 
 def _decode_log(field: Array, targets: Targets) -> Array:
@@ -157,22 +139,15 @@ def _decode_log(field: Array, targets: Targets) -> Array:
     return targets.epsilon * xp.expm1(log)
 
 
-def _encode_smoke(smoke: Array, targets: Targets) -> Array:
-    return smoke
-
-
-def _decode_smoke(field: Array, targets: Targets) -> Array:
-    return clip(field, targets.lowest, targets.largest)
-
-
-def _encode_footprint(smoke: Array, targets: Targets) -> Array:
-    return smoke > targets.threshold
-
-
 TARGETS = {
-    "log": Target("ln(1 + g/ε)", _encode_log, _decode_log),
-    "smoke": Target("g itself", _encode_smoke, _decode_smoke, signed=True),
-    "footprint": Target("1 where g > τ", _encode_footprint),
+    "log": Target("ln(1 + g/ε)", lambda smoke, own: np.log1p(smoke / own.epsilon), _decode_log),
+    "smoke": Target(
+        "g itself",
+        lambda smoke, own: smoke,
+        lambda field, own: clip(field, own.lowest, own.largest),
+        signed=True,
+    ),
+    "footprint": Target("1 where g > τ", lambda smoke, own: smoke > own.threshold),
 }
 """Known targets, those for thin smoke first. Of two that give smoke, it is blended."""
 
@@ -180,10 +155,9 @@ BLENDED = ("log", "smoke", "footprint")
 """The targets of the presets."""
 
 
-def decoders(names: Sequence[str]) -> list[tuple[str, Decode]]:
+def decoders(names: Sequence[str]) -> list[tuple[str, Callable[[Array, Targets], Array]]]:
     """The targets that give smoke, in the order of TARGETS."""
-    known = [(name, entry.decode) for name, entry in TARGETS.items() if name in names]
-    return [(name, decode) for name, decode in known if decode is not None]
+    return [(name, own.decode) for name, own in TARGETS.items() if name in names and own.decode]
 
 
 def check_targets(names: Sequence[str]) -> None:
@@ -192,19 +166,14 @@ def check_targets(names: Sequence[str]) -> None:
         if name not in TARGETS:
             raise PlumecastError(f"target '{name}' is unknown; choose from {', '.join(TARGETS)}")
     if not 1 <= len(decoders(names)) <= 2:
-        giving = " or ".join(f"'{name}'" for name, entry in TARGETS.items() if entry.decode)
+        giving = " or ".join(f"'{name}'" for name, _ in decoders(list(TARGETS)))
         raise PlumecastError(
             f"smoke needs the target {giving}, or two of them; got {', '.join(names) or 'none'}"
         )
 
 
-def fit_targets(
-    smoke: Array, names: Sequence[str], *, threshold: float, epsilon: float | None = None
-) -> Targets:
-    """Targets for (M, *grid) training smoke, an array or an object that gives one by rows.
-
-    Without `epsilon` it is chosen as LOG_SHARE says.
-    """
+def fit_targets(smoke: Array, names: Sequence[str], *, threshold: float) -> Targets:
+    """Targets for (M, *grid) training smoke; ε is chosen as LOG_SHARE says."""
     check_targets(names)
     lowest, largest = value_range(smoke)
     if lowest < 0.0:
@@ -220,24 +189,20 @@ def fit_targets(
             "the training smoke is zero everywhere, so there is nothing to fit; check the output "
             "variable and the filters"
         )
-    if epsilon is None:
-        epsilon = 1.0 if "smoke" in names else LOG_SHARE * smoke_weighted_mean(smoke)
+    epsilon = 1.0
+    if "smoke" not in names:
+        total = squares = 0.0
+        for block in _blocks(smoke):
+            total += float(np.sum(block, dtype=np.float64))
+            squares += float(np.sum(np.square(block, dtype=np.float64)))
+        epsilon = LOG_SHARE * (squares / total)
     return Targets(tuple(names), epsilon, threshold, largest, spares=True)
-
-
-def smoke_weighted_mean(smoke: Array) -> float:
-    """Σg² / Σg, the mean smoke of fields with every cell weighted by its smoke."""
-    total = squares = 0.0
-    for block in _blocks(smoke):
-        total += float(np.sum(block, dtype=np.float64))
-        squares += float(np.sum(np.square(block, dtype=np.float64)))
-    return squares / total
 
 
 def value_range(fields: Array) -> tuple[float, float]:
     """Smallest and largest value of fields, an array or an object that gives one by rows."""
-    found = [(float(block.min()), float(block.max())) for block in _blocks(fields)]
-    return min(low for low, _ in found), max(high for _, high in found)
+    lows, highs = zip(*((block.min(), block.max()) for block in _blocks(fields)), strict=True)
+    return float(min(lows)), float(max(highs))
 
 
 def _blocks(fields: Array) -> Iterator[Array]:
@@ -252,8 +217,7 @@ def target_sizes(fields: Array) -> tuple[Array, Array, Array]:
     squares: Array = 0.0
     smallest: Array = np.inf
     largest: Array = -np.inf
-    for rows in field_blocks(fields):
-        values = fields[rows]
+    for values in _blocks(fields):
         axes = (0, *range(2, values.ndim))
         squares = squares + np.sum(np.square(values, dtype=np.float64), axis=axes)
         smallest = np.minimum(smallest, np.min(values, axis=axes))
@@ -264,12 +228,11 @@ def target_sizes(fields: Array) -> tuple[Array, Array, Array]:
 
 def are_indicators(fields: Array) -> Array:
     """(T,) whether all values of a target are 0 or 1."""
-    found = np.ones(fields.shape[1], dtype=bool)
-    for rows in field_blocks(fields):
-        values = fields[rows]
+    indicators = np.ones(fields.shape[1], dtype=bool)
+    for values in _blocks(fields):
         axes = (0, *range(2, values.ndim))
-        found &= ((values == 0.0) | (values == 1.0)).all(axis=axes)
-    return found
+        indicators &= ((values == 0.0) | (values == 1.0)).all(axis=axes)
+    return indicators
 
 
 def check_choice(shape: tuple[int, ...], limit: int | None) -> None:
@@ -305,20 +268,16 @@ def choose_inverse(targets: Targets, predicted: Array, smoke: Array) -> tuple[Ta
 
 def _error(predicted: Array, smoke: Array, epsilon: float | None) -> float:
     """Median relative error of g, plus that of ln(1 + g/ε) unless `epsilon` is None."""
-    xp = array_namespace(predicted)
+    xp, axes = array_namespace(predicted), tuple(range(1, predicted.ndim))
     total = 0.0
     pairs = [(predicted, smoke)]
     if epsilon is not None:
         pairs.append((xp.log1p(predicted / epsilon), xp.log1p(smoke / epsilon)))
     for guess, truth in pairs:
-        size, wrong = (_norms(values) for values in (truth, guess - truth))
+        size, wrong = (
+            to_numpy(xp.sqrt(xp.sum(xp.astype(own, xp.float64, copy=False) ** 2, axis=axes)))
+            for own in (truth, guess - truth)
+        )
         if (size > 0.0).any():
             total += float(np.median((wrong / np.where(size > 0.0, size, 1.0))[size > 0.0]))
     return total
-
-
-def _norms(fields: Array) -> np.ndarray:
-    """(M,) Euclidean norms, on the host."""
-    xp = array_namespace(fields)
-    squares = xp.astype(fields, xp.float64, copy=False) ** 2
-    return to_numpy(xp.sqrt(xp.sum(squares, axis=tuple(range(1, fields.ndim)))))

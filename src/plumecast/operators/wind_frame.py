@@ -28,10 +28,10 @@ from plumecast.compute.arrays import (
     like,
     to_numpy,
 )
-from plumecast.compute.blocks import field_blocks, row_blocks
+from plumecast.compute.blocks import row_blocks
 from plumecast.compute.resources import Budget
 from plumecast.operators.carried.transport import ColumnTransport
-from plumecast.operators.family import Conditions, TrainingSet
+from plumecast.operators.family import ComputedFields, Conditions, TrainingSet, in_memory
 from plumecast.operators.targets import Targets, encode_outputs
 
 STRETCH = 2.0
@@ -52,21 +52,13 @@ class WindFrame:
 
     def to_wind(self, fields: Array, wind: Array) -> Array:
         """(M, *grid) → (M, *canvas); `wind` (M, 2) is its vector towards east and north."""
-        return self._resample(fields, wind, self.grid, self.canvas, inverse=False)
+        return self._resample(fields, wind, inverse=False)
 
     def to_map(self, fields: Array, wind: Array) -> Array:
         """(M, T, *canvas) → (M, T, *grid)."""
-        return self._resample(fields, wind, self.canvas, self.grid, inverse=True)
+        return self._resample(fields, wind, inverse=True)
 
-    def _resample(
-        self,
-        fields: Array,
-        wind: Array,
-        source: tuple[int, int],
-        goal: tuple[int, int],
-        *,
-        inverse: bool,
-    ) -> Array:
+    def _resample(self, fields: Array, wind: Array, *, inverse: bool) -> Array:
         if np.shape(wind) != (fields.shape[0], 2):
             raise PlumecastError(
                 f"the wind has shape {np.shape(wind)}, not ({fields.shape[0]}, 2); give one vector "
@@ -74,33 +66,32 @@ class WindFrame:
             )
         winds = np.asarray(wind, dtype=np.float64)
         most = HOST_POINTS if is_numpy_array(fields) else DEVICE_POINTS
+        goal = self.grid if inverse else self.canvas
         blocks = row_blocks(fields.shape[0], most // math.prod(goal))
 
         def rotated(rows: slice) -> Array:
-            there = self._places(like(winds[rows], fields), source, goal, inverse=inverse)
+            there = self._places(like(winds[rows], fields), inverse=inverse)
             return _bilinear(fields[rows, ...], *there)
 
         parts = ((np.arange(rows.start, rows.stop), rotated(rows)) for rows in blocks)
         return assembled(parts, (*fields.shape[:-2], *goal), fields)
 
-    def _places(
-        self, wind: Array, source: tuple[int, int], goal: tuple[int, int], *, inverse: bool
-    ) -> tuple[Array, Array]:
+    def _places(self, wind: Array, *, inverse: bool) -> tuple[Array, Array]:
         """(B, *goal) fractional rows and columns of the source grid that fall on the goal's cells.
 
         The goal's cells are rotated by the (B, 2) winds about the centre of the grid.
         """
         cell = min(map(abs, self.spacing))
-        own = self.spacing if inverse else (cell, cell)
-        other = (cell, cell) if inverse else self.spacing
-        axes = [_centred(n, d) for n, d in zip(goal, own, strict=True)]
-        y, x = like(axes[0][:, None], wind), like(axes[1][None, :], wind)
-        cos, sin, factor = (part[:, None, None] for part in self._rotations(wind))
+        source, goal, other, own = self.grid, self.canvas, self.spacing, (cell, cell)
         if inverse:
-            scale = factor
-            sin = -sin
-        else:
-            scale = 1.0 / factor
+            source, goal, other, own = goal, source, own, other
+        y, x = (
+            like((np.arange(count) - 0.5 * (count - 1)) * spacing, wind)
+            for count, spacing in zip(goal, own, strict=True)
+        )
+        y, x = y[:, None], x[None, :]
+        cos, sin, factor = (part[:, None, None] for part in self._rotations(wind))
+        scale, sin = (factor, -sin) if inverse else (1.0 / factor, sin)
         # Every term depends on the row or on the column alone; only their sums are full fields.
         by_row, by_column = scale / other[0], scale / other[1]
         rows = (cos * by_row) * y + (0.5 * (source[0] - 1) + (sin * by_row) * x)
@@ -114,11 +105,11 @@ class WindFrame:
         strength = xp.sqrt(east**2 + north**2)
         calm = strength == 0.0
         one = xp.ones_like(strength)
-        known = xp.where(calm, one, strength)
+        divisor = xp.where(calm, one, strength)
         factor = one
         if self.speed is not None:
-            factor = xp.where(calm, one, clip(self.speed / known, 1.0 / STRETCH, STRETCH))
-        return xp.where(calm, one, east / known), north / known, factor
+            factor = xp.where(calm, one, clip(self.speed / divisor, 1.0 / STRETCH, STRETCH))
+        return xp.where(calm, one, east / divisor), north / divisor, factor
 
 
 def fit_wind_frame(
@@ -135,10 +126,6 @@ def fit_wind_frame(
     return WindFrame((grid[0], grid[1]), canvas, spacing, speed)
 
 
-def _centred(count: int, spacing: float) -> Array:
-    return (np.arange(count) - 0.5 * (count - 1)) * spacing
-
-
 def _bilinear(fields: Array, rows: Array, columns: Array) -> Array:
     """(B, …, *source) fields at the fractional indices (B, *goal); zero outside the grid.
 
@@ -146,7 +133,10 @@ def _bilinear(fields: Array, rows: Array, columns: Array) -> Array:
     """
     xp = array_namespace(fields)
     height, width = fields.shape[-2:]
-    framed = xp.reshape(_bordered(fields), (-1,))
+    row = xp.zeros_like(fields[..., :1, :])
+    tall = xp.concat([row, fields, row], axis=-2)
+    column = xp.zeros_like(tall[..., :1])
+    framed = xp.reshape(xp.concat([column, tall, column], axis=-1), (-1,))
     top, down = _cell_and_share(rows, height, fields.dtype)
     left, right = _cell_and_share(columns, width, fields.dtype)
     size = (height + 2) * (width + 2)
@@ -179,87 +169,55 @@ def _cell_and_share(places: Array, count: int, dtype: Any) -> tuple[Array, Array
     return before + 1.0, xp.astype(inside - before, dtype, copy=False)
 
 
-def _bordered(fields: Array) -> Array:
-    """(…, ny, nx) → (…, ny + 2, nx + 2), with zeros around the grid."""
-    xp = array_namespace(fields)
-    row = xp.zeros_like(fields[..., :1, :])
-    tall = xp.concat([row, fields, row], axis=-2)
-    column = xp.zeros_like(tall[..., :1])
-    return xp.concat([column, tall, column], axis=-1)
+def encoded_fields(
+    source: Array,
+    grid: tuple[int, ...],
+    encode: tuple[Targets, ...] = (),
+    frame: WindFrame | None = None,
+    wind: Array | None = None,
+) -> Array:
+    """Fields of snapshots, encoded as targets and rotated into a frame when they are read.
+
+    `source` is (M, *grid), or (M, K, *grid) of K outputs whose targets are `encode`, an array or an
+    object that gives one when indexed by rows; `wind` is (M, 2). The result has the rows
+    (M, *grid), or (M, T, *grid) of targets.
+    """
+    if not encode and frame is None:
+        return source
+    kinds = (sum(len(own.names) for own in encode),) if encode else ()
+
+    def read(rows: Array | slice) -> Array:
+        values = encode_outputs(encode, source[rows]) if encode else source[rows]
+        return values if frame is None or wind is None else frame.to_wind(values, wind[rows])
+
+    shape = (source.shape[0], *kinds, *(grid if frame is None else frame.canvas))
+    return ComputedFields(shape, read)
 
 
-@dataclass(frozen=True, slots=True)
-class EncodedFields:
-    """Fields of snapshots that are encoded as targets and rotated into a frame when they are read.
+def carried_fields(
+    fire: Array,
+    physics: ColumnTransport,
+    given: Conditions,
+    frame: WindFrame | None,
+    put: Callable[[Array], Array] = np.asarray,
+) -> ComputedFields:
+    """(M, K, *grid) smoke that the weather carries, computed and rotated when it is read.
 
-    Indexing by rows gives an array, (B, *grid), or (B, T, *grid) for targets.
+    The fire is (M, *grid), `given` tells its weather, fuel, history and wind, and `put` copies an
+    array to the device that computes.
     """
 
-    source: Array  # (M, *grid) or (M, K, *grid), or an object that gives it when indexed by rows
-    grid: tuple[int, ...]
-    encode: tuple[Targets, ...] = ()  # of every output
-    frame: WindFrame | None = None
-    wind: Array | None = None  # (M, 2)
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """(M, *grid) or (M, T, *grid)."""
-        kinds = (sum(len(own.names) for own in self.encode),) if self.encode else ()
-        grid = self.grid if self.frame is None else self.frame.canvas
-        return (self.source.shape[0], *kinds, *grid)
-
-    def __getitem__(self, rows: Array | slice) -> Array:
-        values = self.source[rows]
-        if self.encode:
-            values = encode_outputs(self.encode, values)
-        if self.frame is None or self.wind is None:
-            return values
-        return self.frame.to_wind(values, self.wind[rows])
-
-    def in_memory(self) -> Array:
-        """All fields in one array, for a fit that reads them several times."""
-        if not self.encode and self.frame is None:
-            return self.source[:]
-        out = np.empty(self.shape, dtype=np.float32)
-        for rows in field_blocks(self):
-            out[rows] = self[rows]
-        return out
-
-
-@dataclass(frozen=True, slots=True)
-class CarriedFields:
-    """Smoke that the weather carries, computed and rotated into a frame when it is read.
-
-    Indexing by rows gives (B, K, *grid).
-    """
-
-    fire: Array  # (M, *grid), an array or an object that gives one when indexed by rows
-    physics: ColumnTransport
-    given: Conditions  # weather, fuel, history and wind
-    frame: WindFrame | None
-    put: Callable[[Array], Array]  # copies an array to the device
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """(M, K, *grid)."""
-        count, *grid = self.fire.shape
-        kinds = len(self.physics.groups) - 1
-        return (count, kinds, *(grid if self.frame is None else self.frame.canvas))
-
-    def __getitem__(self, rows: Array | slice) -> Array:
-        fire, given = self.put(self.fire[rows]), self.given.at(rows).loaded()
-        assert given.weather is not None
-        carried = self.physics.smoke(fire, given.weather, given.fuel, given.history)
-        if self.frame is not None and given.wind is not None:
-            carried = self.frame.to_wind(carried, given.wind)
+    def read(rows: Array | slice) -> Array:
+        some = given.at(rows).loaded()
+        assert some.weather is not None
+        carried = physics.smoke(put(fire[rows]), some.weather, some.fuel, some.history)
+        if frame is not None and some.wind is not None:
+            carried = frame.to_wind(carried, some.wind)
         return to_numpy(carried)
 
-    def in_memory(self) -> Array:
-        """All fields in one array, for a fit that reads them several times."""
-        out = np.empty(self.shape, dtype=np.float32)
-        for rows in row_blocks(self.shape[0], CARRIED_ROWS):
-            out[rows] = self[rows]
-        return out
+    count, *grid = fire.shape
+    shape = (count, len(physics.groups) - 1, *(grid if frame is None else frame.canvas))
+    return ComputedFields(shape, read)
 
 
 CARRIED_ROWS = 2048
@@ -280,15 +238,12 @@ def in_frame(
     Without a limit on memory all fields are arrays; with one they are computed when they are read.
     """
     given, shape = training.given, tuple(int(n) for n in training.fire.shape[1:])
-    fire: Array = EncodedFields(training.fire, shape, (), frame, given.wind)
-    encoded: Array = EncodedFields(training.targets, shape, targets, frame, given.wind)
+    stored = in_memory if resources.limit is None else lambda fields, *_: fields
+    fire = stored(encoded_fields(training.fire, shape, (), frame, given.wind))
+    encoded = stored(encoded_fields(training.targets, shape, targets, frame, given.wind))
     if physics is not None:
-        assert given.weather is not None
-        carried: Array = CarriedFields(training.fire, physics, given, frame, resources.device.put)
-        carried = carried.in_memory() if resources.limit is None else carried
-        given = replace(given, physics=carried)
-    if resources.limit is None:
-        fire, encoded = fire.in_memory(), encoded.in_memory()
+        carried = carried_fields(training.fire, physics, given, frame, resources.device.put)
+        given = replace(given, physics=stored(carried, CARRIED_ROWS))
     leading = len(targets[0].names)
     framed = replace(training, fire=fire, targets=encoded, given=given, leading=leading)
     if mirrored:

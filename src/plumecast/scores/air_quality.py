@@ -63,16 +63,16 @@ def _index(values: Array) -> Array:
             f"pm25_24h has a value of {np.nanmin(values):g} µg m⁻³; concentrations are not negative"
         )
     tenths = np.floor(np.round(values * 10.0, 6))
-    found = np.where(np.isnan(values), np.nan, np.inf)
+    index = np.where(np.isnan(values), np.nan, np.inf)
     for number in range(1, len(PM25)):
         # Segments begin one tenth and one unit after the breakpoint before, as in the EPA's table.
-        first = number == 1
         low, high = (round(10.0 * edge) for edge in PM25[number - 1 : number + 1])
         base, top = INDEX[number - 1 : number + 1]
-        low, base = (low, base) if first else (low + 1, base + 1.0)
+        if number > 1:
+            low, base = low + 1, base + 1.0
         here = (tenths >= low) & (tenths <= high)
-        found[here] = np.round(base + (top - base) * (tenths[here] - low) / (high - low))
-    return found
+        index[here] = np.round(base + (top - base) * (tenths[here] - low) / (high - low))
+    return index
 
 
 def air_quality_category(index: float) -> str:
@@ -121,8 +121,7 @@ def _dose_at(
     if gap > longest * (1.0 + _TOLERANCE):
         return np.full_like(lower, np.nan)
     share = (time - begin) / gap
-    made: np.ndarray = (1.0 - share) * lower + share * dose[upper]
-    return made
+    return np.asarray((1.0 - share) * lower + share * dose[upper])
 
 
 def day_mean(snapshots: xr.Dataset, name: str = SURFACE_SMOKE) -> xr.DataArray:
@@ -152,14 +151,6 @@ def day_mean(snapshots: xr.Dataset, name: str = SURFACE_SMOKE) -> xr.DataArray:
     mean = np.maximum(dose - before, 0.0) / DAY
     kept = {key: value for key, value in field.attrs.items() if key in ("grid_mapping", LEVEL)}
     level = f" in the {LOWEST}" if kept.get(LEVEL, LOWEST if name == SURFACE_SMOKE else "") else ""
-    return (
-        field.copy(data=mean)
-        .drop_attrs(deep=False)
-        .rename(f"{name}_24h")
-        .assign_attrs(
-            units="ug m-3",
-            long_name=f"24 h mean of {name}{level}",
-            cell_methods="time: mean",
-            **kept,
-        )
-    )
+    meaning = {"long_name": f"24 h mean of {name}{level}", "cell_methods": "time: mean"}
+    plain = field.copy(data=mean).drop_attrs(deep=False).rename(f"{name}_24h")
+    return plain.assign_attrs({"units": "ug m-3"} | meaning | kept)

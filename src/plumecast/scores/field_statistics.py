@@ -11,9 +11,11 @@ Quantiles come from counts in logarithmic bins (see `scores.roc`).
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from dataclasses import dataclass
 from hashlib import blake2b
+from typing import Any
 
 import numpy as np
 
@@ -85,27 +87,27 @@ class ClusterSums:
 
 def block_cluster_sums(statistics: list[Array], names: np.ndarray, most: int) -> ClusterSums:
     """Sums by cluster of V statistics (m, N) of the fields of a block, on the host."""
-    found, index = np.unique(names.astype(str), return_inverse=True)
-    keys, grouped = found, found.size > most
+    clusters, index = np.unique(names.astype(str), return_inverse=True)
+    keys, grouped = clusters, clusters.size > most
     if grouped:
-        keys, group = np.unique(_groups(found, most), return_inverse=True)
+        keys, group = np.unique(_groups(clusters, most), return_inverse=True)
         index = group[index]
-    sums = np.stack([_sums_of(part, index, keys.size) for part in statistics], axis=1)
+
+    def sums_of(part: Array) -> np.ndarray:
+        if is_numpy_array(part):
+            return group_sums(part, index, keys.size)
+        xp = array_namespace(part)
+        member = like(np.equal.outer(np.arange(keys.size), index).astype(np.float64), part)
+        return to_numpy(member @ xp.astype(part, member.dtype))
+
+    sums = np.stack([sums_of(part) for part in statistics], axis=1)
     counts = np.bincount(index, minlength=keys.size)
-    return ClusterSums(keys, counts, sums, most, grouped, frozenset(found.tolist()))
+    return ClusterSums(keys, counts, sums, most, grouped, frozenset(clusters.tolist()))
 
 
 def groups_for(cells: int, statistics: int, limit: float = MEMORY) -> int:
     """Number of groups whose sums fit into a limit (bytes), from LEAST to MOST."""
     return int(np.clip(min(limit, MEMORY) / (8.0 * cells * max(statistics, 1)), LEAST, MOST))
-
-
-def _sums_of(fields: Array, index: np.ndarray, count: int) -> np.ndarray:
-    if is_numpy_array(fields):
-        return group_sums(fields, index, count)
-    xp = array_namespace(fields)
-    member = like(np.equal.outer(np.arange(count), index).astype(np.float64), fields)
-    return to_numpy(member @ xp.astype(fields, member.dtype))
 
 
 def _groups(names: np.ndarray, most: int) -> np.ndarray:
@@ -131,24 +133,15 @@ class FieldSums:
     changes: Array | None = None  # (V, R, N), of these sums if a part of a calibration is left out
 
     def __add__(self, other: FieldSums) -> FieldSums:
-        bins = None if self.bins is None or other.bins is None else self.bins + other.bins
-        changes = None
-        if self.changes is not None and other.changes is not None:
-            changes = self.changes + other.changes
-        return FieldSums(
-            self.count + other.count,
-            self.plain + other.plain,
-            self.log + other.log,
-            self.log_squares + other.log_squares,
-            self.above + other.above,
-            bins,
-            _both(self.clusters, other.clusters),
-            changes,
-        )
+        return FieldSums(*_added(self, other))
 
 
-def _both(one: ClusterSums | None, other: ClusterSums | None) -> ClusterSums | None:
-    return None if one is None or other is None else one + other
+def _added(one: Any, other: Any) -> list[Any]:
+    """The sums of the fields of two values; None where either has none."""
+    pairs = (
+        (getattr(one, item.name), getattr(other, item.name)) for item in dataclasses.fields(one)
+    )
+    return [None if a is None or b is None else a + b for a, b in pairs]
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,12 +154,7 @@ class CodeSums:
     clusters: ClusterSums | None = None  # of the codes
 
     def __add__(self, other: CodeSums) -> CodeSums:
-        return CodeSums(
-            self.count + other.count,
-            self.plain + other.plain,
-            self.outer + other.outer,
-            _both(self.clusters, other.clusters),
-        )
+        return CodeSums(*_added(self, other))
 
     def moments(
         self, modes: np.ndarray, offset: np.ndarray | None

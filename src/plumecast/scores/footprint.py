@@ -12,7 +12,7 @@ import xarray as xr
 from plumecast.base.errors import ArgumentError, PlumecastError
 from plumecast.base.names import SNAPSHOT
 from plumecast.compute.arrays import Array, array_namespace, to_numpy
-from plumecast.compute.blocks import add_up, field_blocks
+from plumecast.compute.blocks import add_up, field_blocks, row_blocks
 from plumecast.scores.roc import decision_threshold_over, iou_at, roc_scores
 
 _BLOCK = 256  # snapshots scored at once: limits the memory of sorting
@@ -40,7 +40,13 @@ def smoke_threshold(smoke: xr.DataArray | Array, captured: float = 0.95) -> floa
     1.0
     """
     fields = _snapshots_first(smoke)
-    return smoke_threshold_over(lambda function: map(function, _row_blocks(fields)), captured)
+
+    def visit(function: Callable[[np.ndarray], Any]) -> Iterator[Any]:
+        for rows in field_blocks(fields):  # lazy fields are read block by block
+            values = np.ascontiguousarray(fields[rows])
+            yield function(values.reshape(values.shape[0], -1))
+
+    return smoke_threshold_over(visit, captured)
 
 
 Fields: TypeAlias = xr.Dataset | xr.DataArray | Array
@@ -107,13 +113,6 @@ def _weigh_digits(prefix: int, settled: int, rows: np.ndarray) -> np.ndarray:
     return sums.astype(np.float64, copy=False)
 
 
-def _row_blocks(fields: xr.DataArray | Array) -> Iterator[np.ndarray]:
-    """Blocks of rows, (m, N); lazy fields are read block by block."""
-    for rows in field_blocks(fields):
-        values = np.ascontiguousarray(fields[rows])
-        yield values.reshape(values.shape[0], -1)
-
-
 def score_footprints(
     predicted: xr.DataArray | Array,
     observed: xr.DataArray | Array,
@@ -159,14 +158,8 @@ def as_scores(
     """Join the scores of consecutive blocks of snapshots into one labelled data set."""
     if not parts:
         raise PlumecastError("there are no snapshots to score")
-    data = {
-        name: (
-            SNAPSHOT,
-            np.concatenate([part[name] for part in parts]),
-            {"long_name": _ATTRS[name]},
-        )
-        for name in parts[0]
-    }
+    joined = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    data = {name: (SNAPSHOT, own, {"long_name": _ATTRS[name]}) for name, own in joined.items()}
     return xr.Dataset(data, coords=dict(coords), attrs={"smoke_threshold": threshold})
 
 
@@ -178,12 +171,11 @@ def choose_decision_threshold(
     Choose it on validation snapshots and use it on others. Candidates are 0, τ and quantiles of the
     positive predictions, which are exact to 2 %.
     """
-    return decision_threshold_over(
-        lambda function: (
-            function(guess, truth > threshold) for guess, truth in _blocks(predicted, observed)
-        ),
-        [threshold],
-    )
+
+    def visit(function: Callable[[Array, Array], np.ndarray]) -> Iterator[np.ndarray]:
+        return (function(guess, truth > threshold) for guess, truth in _blocks(predicted, observed))
+
+    return decision_threshold_over(visit, [threshold])
 
 
 def ratio(wrong: float, size: float) -> float:
@@ -199,13 +191,15 @@ def relative_error(predicted: Fields, observed: Fields) -> Any:
     For a Dataset of several predicted outputs, one error per output, by name: their units may
     differ. Observed variables that were not predicted are ignored.
     """
-    if isinstance(predicted, xr.Dataset):
-        return {name: relative_error(*pair) for name, pair in _pairs(predicted, observed)}
-    wrong = size = 0.0
-    for guess, truth in _blocks(predicted, _like_named(predicted, observed)):
-        wrong += float(np.sum((guess - truth) ** 2))
-        size += float(np.sum(truth**2))
-    return ratio(wrong, size)
+
+    def error(pairs: Iterator[tuple[Array, Array]]) -> float:
+        wrong = size = 0.0
+        for guess, truth in pairs:
+            wrong += float(np.sum((guess - truth) ** 2))
+            size += float(np.sum(truth**2))
+        return ratio(wrong, size)
+
+    return _of_each(error, predicted, observed)
 
 
 def snapshot_relative_errors(predicted: Fields, observed: Fields) -> Any:
@@ -213,31 +207,27 @@ def snapshot_relative_errors(predicted: Fields, observed: Fields) -> Any:
 
     For a Dataset of several predicted outputs, such errors of each output, by name.
     """
+
+    def errors(pairs: Iterator[tuple[Array, Array]]) -> np.ndarray:
+        return np.concatenate([row_errors(*pair) for pair in pairs])
+
+    return _of_each(errors, predicted, observed)
+
+
+def _of_each(score: Callable[[Iterator[Any]], Any], predicted: Fields, observed: Fields) -> Any:
+    """A score of the blocks of a prediction, or one of each variable of a Dataset, by name."""
     if isinstance(predicted, xr.Dataset):
-        return {name: snapshot_relative_errors(*pair) for name, pair in _pairs(predicted, observed)}
-    pairs = _blocks(predicted, _like_named(predicted, observed))
-    return np.concatenate([row_errors(*pair) for pair in pairs])
-
-
-def _pairs(
-    predicted: xr.Dataset, observed: Fields
-) -> Iterator[tuple[str, tuple[xr.DataArray, xr.DataArray]]]:
-    """Every predicted variable with the observed one of the same name."""
-    for name, field in predicted.data_vars.items():
-        yield str(name), (field, _like_named(field, observed))
-
-
-def _like_named(predicted: xr.DataArray | Array, observed: Fields) -> Any:
-    """The variable of an observed Dataset that a prediction is of; a field itself."""
-    if not isinstance(observed, xr.Dataset):
-        return observed
-    name = predicted.name if isinstance(predicted, xr.DataArray) else None
-    if name not in observed:
-        raise PlumecastError(
-            f"prediction '{name}' is not among the observed {', '.join(map(str, observed))}; pass "
-            "the observed field itself"
-        )
-    return observed[name]
+        variables = predicted.data_vars.items()
+        return {str(name): _of_each(score, field, observed) for name, field in variables}
+    if isinstance(observed, xr.Dataset):
+        name = predicted.name if isinstance(predicted, xr.DataArray) else None
+        if name not in observed:
+            raise PlumecastError(
+                f"prediction '{name}' is not among the observed {', '.join(map(str, observed))}; "
+                "pass the observed field itself"
+            )
+        observed = observed[name]
+    return score(_blocks(predicted, observed))
 
 
 def row_errors(guess: Array, truth: Array) -> np.ndarray:
@@ -249,11 +239,6 @@ def row_errors(guess: Array, truth: Array) -> np.ndarray:
     return to_numpy(xp.where(size > 0.0, wrong / xp.where(size > 0.0, size, 1.0), empty))
 
 
-def _rows(fields: xr.DataArray | Array) -> Array:
-    values = np.asarray(_snapshots_first(fields))
-    return values.reshape(values.shape[0], -1)
-
-
 def _snapshots_first(fields: xr.DataArray | Array) -> xr.DataArray | Array:
     if isinstance(fields, xr.DataArray) and SNAPSHOT in fields.dims:
         return fields.transpose(SNAPSHOT, ...)
@@ -263,7 +248,7 @@ def _snapshots_first(fields: xr.DataArray | Array) -> xr.DataArray | Array:
 def _blocks(
     predicted: xr.DataArray | Array, observed: xr.DataArray | Array
 ) -> Iterator[tuple[Array, Array]]:
-    observed = _snapshots_first(observed)
+    predicted, observed = _snapshots_first(predicted), _snapshots_first(observed)
     if isinstance(predicted, xr.DataArray) and isinstance(observed, xr.DataArray):
         predicted = predicted.transpose(*observed.dims)
     if predicted.shape != observed.shape:
@@ -272,9 +257,10 @@ def _blocks(
         )
     if predicted.shape[0] == 0:
         raise PlumecastError("there are no snapshots to score")
-    for start in range(0, predicted.shape[0], _BLOCK):
-        block = slice(start, start + _BLOCK)
-        yield _rows(predicted[block]).astype(np.float64), _rows(observed[block]).astype(np.float64)
+    for rows in row_blocks(predicted.shape[0], _BLOCK):
+        guess, truth = (np.asarray(fields[rows]) for fields in (predicted, observed))
+        count = guess.shape[0]
+        yield guess.reshape(count, -1).astype(float), truth.reshape(count, -1).astype(float)
 
 
 def sample_coords(observed: xr.DataArray | Array) -> dict[str, xr.DataArray]:

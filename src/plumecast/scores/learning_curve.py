@@ -51,14 +51,6 @@ class PowerLaw:
         """The error of a surrogate of `count` ignitions."""
         return float(self.a * count**-self.b)
 
-    def count_for(self, error: float) -> float:
-        """Ignitions for which the error is reached; infinite if it never is."""
-        if self.a <= error:
-            return 1.0
-        if self.b == 0.0 or error <= 0.0:
-            return math.inf
-        return float((self.a / error) ** (1.0 / self.b))
-
 
 def fit_power_law(points: Sequence[Point]) -> PowerLaw:
     """The least-squares law of some points.
@@ -67,8 +59,7 @@ def fit_power_law(points: Sequence[Point]) -> PowerLaw:
     >>> round(law.a, 6), round(law.b, 6)
     (0.8, 0.5)
     """
-    counts, errors, weights = _columns(points)
-    a, b = _fit(counts, errors, weights[None, :])
+    a, b = _fit(points, np.ones((1, len(points))))
     return PowerLaw(float(a[0]), float(b[0]))
 
 
@@ -83,8 +74,7 @@ class Forecast:
     now_spread: float
     later: float
     later_spread: float
-    gain_low: float  # lower and upper end of the 90 % interval of the gain, now − later
-    gain_high: float
+    gain_low: float  # lower end of the 90 % interval of the gain, now − later
 
     @property
     def is_clear(self) -> bool:
@@ -93,7 +83,9 @@ class Forecast:
 
     def ignitions_for(self, error: float) -> int | None:
         """Further ignitions that the error needs; None if they are far more than those of now."""
-        needed = self.law.count_for(error)
+        needed = 1.0 if self.law.a <= error else math.inf
+        if self.law.a > error > 0.0 and self.law.b > 0.0:
+            needed = (self.law.a / error) ** (1.0 / self.law.b)
         if needed > BEYOND * self.count:
             return None
         return max(0, math.ceil(needed - 1e-9) - self.count)
@@ -104,26 +96,21 @@ def forecast(points: Sequence[Point], count: int, more: int, seed: int = 0) -> F
     if len(points) < FEWEST or len({point.count for point in points}) < 2:
         return None
     law = fit_power_law(points)
-    counts, errors, weights = _columns(points)
     drawn = np.random.default_rng(seed).multinomial(
         len(points), np.full(len(points), 1.0 / len(points)), size=DRAWS
     )
-    a, b = _fit(counts, errors, drawn * weights)
+    a, b = _fit(points, drawn)
     now, later = a * float(count) ** -b, a * float(count + more) ** -b
-    low, high = np.quantile(now - later, [0.05, 0.95])
-    return Forecast(
-        law, count, more, law.at(count), float(now.std()), law.at(count + more),
-        float(later.std()), float(low), float(high),
-    )  # fmt: skip
+    low = np.quantile(now - later, 0.05)
+    spreads = float(now.std()), float(later.std())
+    return Forecast(law, count, more, law.at(count), spreads[0], law.at(count + more), spreads[1],
+                    float(low))  # fmt: skip
 
 
-def _columns(points: Sequence[Point]) -> tuple[Array, Array, Array]:
+def _fit(points: Sequence[Point], repeats: Array) -> tuple[Array, Array]:
+    """(D,) a and b of points that are repeated (D, P) times; a is linear, b from a grid."""
     table = np.array([(point.count, point.error, point.weight) for point in points], dtype=float)
-    return table[:, 0], table[:, 1], table[:, 2]
-
-
-def _fit(counts: Array, errors: Array, weights: Array) -> tuple[Array, Array]:
-    """(D,) a and b of D weighted sets of the same points; a is linear, b from a grid."""
+    counts, errors, weights = table[:, 0], table[:, 1], repeats * table[:, 2]
     falls = counts[None, :] ** -POWERS[:, None]  # (B, P)
     cross = weights @ (falls * errors).T  # (D, B)
     square = weights @ (falls**2).T

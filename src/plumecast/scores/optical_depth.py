@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import xarray as xr
@@ -15,27 +15,6 @@ from plumecast.compute.arrays import Array
 LOG_SMOKE = "log_smoke"
 
 _Fields = TypeVar("_Fields", xr.DataArray, np.ndarray)
-
-
-class Predicts(Protocol):
-    """A surrogate: the names of its outputs, and predictions."""
-
-    @property
-    def outputs(self) -> Any:
-        """The layout of its outputs."""
-
-    def predict(self, data: Any) -> Any:
-        """Smoke of fires."""
-
-
-class Encodes(Protocol):
-    """A basis such as `plumecast.operators.Basis`."""
-
-    def encode(self, snapshots: Array) -> Array:
-        """(M, N) → (M, r)."""
-
-    def decode(self, codes: Array) -> Array:
-        """(M, r) → (M, N)."""
 
 
 def log_smoke(smoke: _Fields) -> _Fields:
@@ -61,20 +40,19 @@ def mean_log_smoke(smoke: _Fields) -> _Fields:
     return mean
 
 
-def operator_mean_log_smoke(surrogate: Predicts, fires: xr.Dataset) -> xr.DataArray:
+def operator_mean_log_smoke(surrogate: Any, fires: xr.Dataset) -> xr.DataArray:
     """Operator estimate of Q: the mean prediction, over all fires, of a surrogate for ln(g + 1)."""
     if surrogate.outputs.names != (LOG_SMOKE,):
         raise PlumecastError(
             f"this surrogate predicts {', '.join(surrogate.outputs.names)}; "
             f"train one with outputs='{LOG_SMOKE}'"
         )
-    predicted = surrogate.predict(fires)
-    assert isinstance(predicted, xr.DataArray)
+    predicted: xr.DataArray = surrogate.predict(fires)
     return predicted.mean(SNAPSHOT, keep_attrs=True)
 
 
-def reduced_mean_log_smoke(basis: Encodes, smoke: Array) -> Array:
-    """Reduced Monte Carlo estimate of Q: the mean of ln(g + 1) projected on a basis.
+def reduced_mean_log_smoke(basis: Any, smoke: Array) -> Array:
+    """Reduced Monte Carlo estimate of Q: the mean of ln(g + 1) projected on a `Basis`.
 
     `smoke` is (M, N); the projection is linear, so it is applied to the mean.
     """

@@ -59,8 +59,8 @@ def predicted_dose(smoke: xr.DataArray) -> xr.DataArray | None:
             f"'{smoke.name}' was changed after it was predicted, so that its predicted dose "
             f"(coordinate '{name}') is not that of these values; {first}"
         )
-    found: xr.DataArray = smoke.coords[name]
-    return found
+    dose: xr.DataArray = smoke.coords[name]
+    return dose
 
 
 def _mark(dose: str) -> str:

@@ -81,12 +81,7 @@ QUANTITIES = {
             "ug m-3",
             lambda hours: 1.0 / np.maximum(hours, LEAST_HOURS),
         ),
-        Quantity(
-            "dose",
-            DOSE_ATTRIBUTES["long_name"],
-            DOSE_ATTRIBUTES["units"],
-            np.ones_like,
-        ),
+        Quantity("dose", DOSE_ATTRIBUTES["long_name"], DOSE_ATTRIBUTES["units"], np.ones_like),
         Quantity(
             "sum",
             "sum of column-mean smoke concentrations over checkpoints",
@@ -117,19 +112,18 @@ PEAK = Quantity(
 """What `smoke_peak` gives."""
 
 
-def find_quantity(name: str) -> Quantity:
+def find_quantity(name: str, known: Mapping[str, Quantity] = QUANTITIES) -> Quantity:
     """The quantity of a name; raises for an unknown one."""
-    if name not in QUANTITIES:
-        raise ArgumentError(
-            "quantity", name, f"choose from {', '.join(QUANTITIES)}", problem="is unknown"
-        )
-    return QUANTITIES[name]
+    if name not in known:
+        advice = f"choose from {', '.join(known)}"
+        raise ArgumentError("quantity", name, advice, problem="is unknown")
+    return known[name]
 
 
 def checkpoint_hours(smoke: xr.DataArray | xr.Variable, interval: float | None = None) -> float:
     """The interval between checkpoints in hours: the stated one, or that which smoke records."""
-    found = recorded_interval(smoke.attrs) if interval is None else interval
-    if found is None:
+    hours = recorded_interval(smoke.attrs) if interval is None else interval
+    if hours is None:
         raise ArgumentError(
             "checkpoint_interval",
             None,
@@ -137,11 +131,10 @@ def checkpoint_hours(smoke: xr.DataArray | xr.Variable, interval: float | None =
             "checkpoints, so that its time mean is unknown; give it in hours, or use the quantity "
             "'sum'",
         )
-    if not 0.0 < found < np.inf:
-        raise ArgumentError(
-            "checkpoint_interval", found, problem="must be a positive number of hours"
-        )
-    return float(found)
+    if not 0.0 < hours < np.inf:
+        problem = "must be a positive number of hours"
+        raise ArgumentError("checkpoint_interval", hours, problem=problem)
+    return float(hours)
 
 
 def refuse_other_interval(smoke: xr.DataArray | xr.Variable, stated: float | None) -> None:
@@ -150,13 +143,8 @@ def refuse_other_interval(smoke: xr.DataArray | xr.Variable, stated: float | Non
     if stated is None or recorded is None or stated <= 0.0:
         return
     if equal_interval([recorded, stated]) is None:
-        raise ArgumentError(
-            "checkpoint_interval",
-            stated,
-            "leave it out",
-            problem=f"contradicts the {recorded:g} h that '{getattr(smoke, 'name', SMOKE)}' "
-            "records",
-        )
+        problem = f"contradicts the {recorded:g} h that '{getattr(smoke, 'name', SMOKE)}' records"
+        raise ArgumentError("checkpoint_interval", stated, "leave it out", problem=problem)
 
 
 def quantity_factors(
@@ -196,8 +184,7 @@ def factors_at(
     """
     if not quantity.needs_interval:
         return np.ones(hours.shape)
-    made: np.ndarray = interval * dose_factor(attrs, hours, interval) * quantity.factor(hours)
-    return made
+    return np.asarray(interval * dose_factor(attrs, hours, interval) * quantity.factor(hours))
 
 
 def dose_factor(attrs: Mapping[str, Any], hours: np.ndarray, interval: float) -> np.ndarray:
@@ -222,8 +209,7 @@ def dose_factor(attrs: Mapping[str, Any], hours: np.ndarray, interval: float) ->
     first = even_factor(known[:1], interval)[0]
     early = even_factor(hours, interval) * (factors[0] / first)
     inside = np.where(hours < known[0], early, inside)
-    made: np.ndarray = np.where(hours > known[-1], late, inside)
-    return made
+    return np.asarray(np.where(hours > known[-1], late, inside))
 
 
 def dose_attributes(attrs: Mapping[str, Any]) -> dict[str, Any]:
@@ -300,7 +286,7 @@ def as_integrals(smoke: xr.DataArray, interval: float | None = None) -> xr.DataA
     if known is None or "hours" not in smoke.coords or INTEGRATED in smoke.attrs:
         return smoke
     made = _each_dose(smoke, interval=known)[0] / known
-    values = np.moveaxis(made, 0, smoke.dims.index(SNAPSHOT)) if SNAPSHOT in smoke.dims else made[0]
+    values = _like_smoke(made, smoke)
     return without_dose(smoke).copy(data=values).assign_attrs({INTERVAL: known, INTEGRATED: 1})
 
 
@@ -345,10 +331,14 @@ def as_quantity(
     made = doses(smoke, interval=checkpoint_interval)
     per = chosen.factor(np.broadcast_to(_hours_of(smoke), made.shape[:1])).astype(made.dtype)
     made = made * per.reshape((-1,) + (1,) * (made.ndim - 1))
-    if SNAPSHOT not in smoke.dims:
-        return described(smoke.copy(data=made[0]), chosen, known)
-    moved = np.moveaxis(made, 0, smoke.dims.index(SNAPSHOT))
-    return described(smoke.copy(data=moved), chosen, known)
+    return described(smoke.copy(data=_like_smoke(made, smoke)), chosen, known)
+
+
+def _like_smoke(values: np.ndarray, smoke: xr.DataArray) -> np.ndarray:
+    """(M, …) values in the order of the dimensions of smoke."""
+    return (
+        np.moveaxis(values, 0, smoke.dims.index(SNAPSHOT)) if SNAPSHOT in smoke.dims else values[0]
+    )
 
 
 def described(field: xr.DataArray, quantity: Quantity, interval: float | None) -> xr.DataArray:
@@ -363,8 +353,8 @@ def described(field: xr.DataArray, quantity: Quantity, interval: float | None) -
     if not quantity.needs_interval:
         attrs["comment"] = smoke_comment(interval)
         attrs |= {} if interval is None else {INTERVAL: interval}
-    kept_coords = without_dose(field) if quantity.needs_interval else field
-    return kept_coords.drop_attrs(deep=False).assign_attrs(attrs)
+    field = without_dose(field) if quantity.needs_interval else field
+    return field.drop_attrs(deep=False).assign_attrs(attrs)
 
 
 def smoke_between(
@@ -378,8 +368,7 @@ def smoke_between(
     refuse_other_interval(smoke, checkpoint_interval)
     spacing = checkpoint_hours(smoke, checkpoint_interval)
     rates = growth_rates(doses(smoke, fire, checkpoint_interval), fire, _hours_of(smoke))
-    axis = smoke.dims.index(SNAPSHOT)
-    made = np.moveaxis(rates.astype(smoke.dtype, copy=False), 0, axis)
+    made = _like_smoke(rates.astype(smoke.dtype, copy=False), smoke)
     return described(smoke.copy(data=made), BETWEEN, spacing)
 
 

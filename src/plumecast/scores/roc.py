@@ -36,9 +36,7 @@ class RocCurves:
     predicted: Array  # sorted, descending
     true_positives: Array  # counts among the first k+1 cells
     false_positives: Array
-    is_point: (
-        Array  # False where the next cell has an equal prediction: no threshold separates them
-    )
+    is_point: Array  # False where no threshold separates a cell from the next, of equal prediction
 
 
 def roc_curves(predicted: Array, observed: Array) -> RocCurves:
@@ -83,10 +81,8 @@ def roc_scores(predicted: Array, observed: Array) -> RocScores:
         chosen = xp.take_along_axis(values, best, axis=1)
         return xp.where(none, xp.zeros_like(chosen), chosen)[:, 0]
 
-    true_positives, false_positives = (
-        at_best(curves.true_positives),
-        at_best(curves.false_positives),
-    )
+    true_positives = at_best(curves.true_positives)
+    false_positives = at_best(curves.false_positives)
     following = xp.concat([curves.predicted[:, 1:], xp.zeros_like(curves.predicted[:, :1])], axis=1)
     below = xp.clip(xp.take_along_axis(following, best, axis=1)[:, 0], 0.0, None)
     largest = xp.clip(curves.predicted[:, 0], 0.0, None)

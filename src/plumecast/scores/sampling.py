@@ -107,9 +107,7 @@ def sums_mean(sums: np.ndarray, counts: np.ndarray) -> Estimate:
 
 def jackknife_variance(changes: np.ndarray) -> np.ndarray:
     """(R − 1) / R Σ (d_r − d̄)² of (R, …) changes of an estimate, each with one part left out."""
-    parts = changes.shape[0]
-    found: np.ndarray = (parts - 1.0) * changes.var(axis=0)
-    return found
+    return np.asarray((changes.shape[0] - 1.0) * changes.var(axis=0))
 
 
 def with_variance(mean: Estimate, variance: np.ndarray, freedom: float) -> Estimate:
@@ -150,9 +148,9 @@ def effective_samples(share: Estimate, clusters: int, samples: int) -> np.ndarra
     """
     p = np.clip(share.mean, 0.0, 1.0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        found = p * (1.0 - p) / share.error**2
-    found = np.where(np.isfinite(found) & (found > 0.0), found, float(clusters))
-    return np.clip(found, 1.0, float(samples))
+        count = p * (1.0 - p) / share.error**2
+    count = np.where(np.isfinite(count) & (count > 0.0), count, float(clusters))
+    return np.clip(count, 1.0, float(samples))
 
 
 def probability_interval(
@@ -183,8 +181,8 @@ def quantiles_with_intervals(
     """
     counts = np.bincount(clusters)
     ranked = np.sort(values, axis=0)
-    found = [_quantile(values, ranked, clusters, counts, share, coverage) for share in shares]
-    middle, lower, upper = (np.stack(part) for part in zip(*found, strict=True))
+    parts = [_quantile(values, ranked, clusters, counts, share, coverage) for share in shares]
+    middle, lower, upper = (np.stack(part) for part in zip(*parts, strict=True))
     return middle, lower, upper
 
 
@@ -208,8 +206,7 @@ def _quantile(
 
 
 def _rank(share: np.ndarray, count: int) -> np.ndarray:
-    rank: np.ndarray = np.clip(np.ceil(share * count).astype(np.int64) - 1, 0, count - 1)
-    return rank
+    return np.asarray(np.clip(np.ceil(share * count).astype(np.int64) - 1, 0, count - 1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,5 +288,4 @@ def _plain(observed: np.ndarray, size: np.ndarray, cheap: Estimate) -> Estimate:
 
 def _left_out(influence: np.ndarray, leverage: np.ndarray) -> np.ndarray:
     """Σ (i_c / (1 − h_c))²: the variance of a sum of influences, each as if it were left out."""
-    found: np.ndarray = ((influence / (1.0 - np.minimum(leverage, STRONGEST))) ** 2).sum(axis=0)
-    return found
+    return np.asarray(((influence / (1.0 - np.minimum(leverage, STRONGEST))) ** 2).sum(axis=0))

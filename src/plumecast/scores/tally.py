@@ -56,18 +56,18 @@ def exceedance_of(threshold: float, counts: np.ndarray, quantity: str = "sum") -
     """The scores from the (3,) counts of `exceedance_counts`."""
     hits, called, present = (int(number) for number in counts)
     either = called + present - hits
+
+    def share(part: int, whole: int) -> float:
+        return part / whole if whole else math.nan
+
     return Exceedance(
         float(threshold),
-        hit_rate=_share(hits, present),
-        false_alarm_ratio=_share(called - hits, called),
-        bias=_share(called, present),
+        hit_rate=share(hits, present),
+        false_alarm_ratio=share(called - hits, called),
+        bias=share(called, present),
         iou=hits / either if either else 1.0,
         quantity=quantity,
     )
-
-
-def _share(part: int, whole: int) -> float:
-    return part / whole if whole else float("nan")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,10 +79,6 @@ class Tally:
     wrong: float  # Σ (ĝ − g)²
     size: float  # Σ g²
     seconds: float = math.nan  # of the prediction
-
-    def __add__(self, other: Tally) -> Tally:
-        """The tally of both blocks, the snapshots of this one first."""
-        return join_tallies([self, other])
 
     @property
     def relative_error(self) -> float:
@@ -134,8 +130,7 @@ def tally_rows(
 def known_values(values: xr.DataArray | Array) -> np.ndarray:
     """The values that are not NaN, as a flat array."""
     array = np.asarray(values)
-    known: np.ndarray = array[~np.isnan(array)]
-    return known
+    return np.asarray(array[~np.isnan(array)])
 
 
 def known_median(values: xr.DataArray | Array) -> float:

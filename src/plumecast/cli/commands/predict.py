@@ -29,7 +29,7 @@ from plumecast.cli.options import (
 from plumecast.cli.show import history, note, say, wrote
 from plumecast.data.store import open_snapshots
 from plumecast.scores.quantities import QUANTITIES
-from plumecast.scores.quantity_blocks import OF_SEVERAL, WrittenQuantity, read_as, variable_name
+from plumecast.scores.reading import OF_SEVERAL, WrittenQuantity, read_as, variable_name
 from plumecast.sources.rasters import find_rasters
 from plumecast.surrogate.error_bars.interval import (
     INTERVAL_FIELDS,

@@ -85,7 +85,7 @@ def calibrate(
     """
     short = np.flatnonzero(weather.until <= max(SHORT, float(np.median(weather.until))))
     rows = short[sampled_rows(short.size, SAMPLE)]
-    known, own = weather.at(rows), None if fuel is None else fuel.at(rows)
+    air, loads = weather.at(rows), None if fuel is None else fuel.at(rows)
     past = None if history is None else history.at(rows)
     observed = np.maximum(np.asarray(smoke[rows], dtype=np.float64), 0.0)
     burning = put(np.asarray(fire[rows]))
@@ -99,33 +99,25 @@ def calibrate(
         candidate = _with(whole, constants)
         if constants != PLAIN and candidate.spread_cells() > WIDEST:
             return np.inf
-        carried = to_numpy(candidate.smoke(burning, known, own, past))[:, 0]
+        carried = to_numpy(candidate.smoke(burning, air, loads, past))[:, 0]
         return _error(carried.astype(np.float64), observed, epsilon, threshold)
 
-    return _with(transport, _descend(min(COARSE, key=error_of), error_of))
+    best = min(COARSE, key=error_of)
+    for _ in range(ROUNDS):
+        before = best
+        for move in MOVES:
+            while (further := _moved(best, move)) is not None:
+                if error_of(further) >= (1.0 - LEAST_GAIN) * error_of(best):
+                    break
+                best = further
+        if best == before:
+            break
+    return _with(transport, best)
 
 
 def _with(transport: ColumnTransport, constants: Constants) -> ColumnTransport:
     drift, rise, diffusivity = constants
     return replace(transport, diffusivity=diffusivity, rise=rise, drift=drift)
-
-
-def _descend(start: Constants, error_of: Callable[[Constants], float]) -> Constants:
-    """Make one move after the other while the error falls."""
-    best, least = start, error_of(start)
-    for _ in range(ROUNDS):
-        before = least
-        for move in MOVES:
-            candidate = _moved(best, move)
-            while candidate is not None:
-                error = error_of(candidate)
-                if error >= (1.0 - LEAST_GAIN) * least:
-                    break
-                best, least = candidate, error
-                candidate = _moved(best, move)
-        if least == before:
-            break
-    return best
 
 
 def _moved(constants: Constants, move: tuple[int, ...]) -> Constants | None:
@@ -143,26 +135,19 @@ def _error(carried: Array, smoke: Array, epsilon: float, threshold: float) -> fl
     Snapshots without smoke, true or carried, tell nothing and are left out. Smoke that misses the
     true one altogether has the error 1.
     """
-    known = (carried > 0.0).any(axis=(1, 2)) & (smoke > 0.0).any(axis=(1, 2))
-    carried, smoke = carried[known], smoke[known]
+    smoky = (carried > 0.0).any(axis=(1, 2)) & (smoke > 0.0).any(axis=(1, 2))
+    carried, smoke = carried[smoky], smoke[smoky]
     products, squares = (np.sum(carried * other, axis=(1, 2)) for other in (smoke, carried))
     met = products > 0.0
     if not met.any():
         return 1.0
     factor = float(np.median(products[met] / squares[met]))
     guess, truth = factor * carried, smoke
-    pairs = ((guess, truth), (np.log1p(guess / epsilon), np.log1p(truth / epsilon)))
-    errors = [np.minimum(_relative(*pair), 1.0) for pair in pairs]
-    return float(np.mean([*errors, _missed(guess > threshold, truth > threshold)]))
-
-
-def _relative(guess: Array, truth: Array) -> Array:
-    """(M,) relative ℓ² errors."""
-    wrong, size = (np.sum(values**2, axis=(1, 2)) for values in (guess - truth, truth))
-    return np.sqrt(wrong / size)
-
-
-def _missed(called: Array, smoky: Array) -> Array:
-    """(M,) 1 − IoU of two footprints; 0 where both are empty."""
-    both, either = (np.sum(cells, axis=(1, 2)) for cells in (called & smoky, called | smoky))
-    return np.where(either > 0, 1.0 - both / np.maximum(either, 1), 0.0)
+    errors = []
+    for one, other in ((guess, truth), (np.log1p(guess / epsilon), np.log1p(truth / epsilon))):
+        wrong, size = (np.sum(values**2, axis=(1, 2)) for values in (one - other, other))
+        errors.append(np.minimum(np.sqrt(wrong / size), 1.0))
+    called, present = guess > threshold, truth > threshold
+    both, either = (np.sum(own, axis=(1, 2)) for own in (called & present, called | present))
+    missed = np.where(either > 0, 1.0 - both / np.maximum(either, 1), 0.0)  # 1 − IoU
+    return float(np.mean([*errors, missed]))

@@ -17,7 +17,6 @@ releases moves and rises for the part of it after ignition.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -142,19 +141,6 @@ class ColumnTransport:
         """
         count, *grid = fire.shape
         shape = (count, 1 + integrals, len(self.groups) - 1, *grid)
-        parts = self._parts(fire, weather, fuel, history, integrals=integrals)
-        return assembled(parts, shape, fire)
-
-    def _parts(
-        self,
-        fire: Array,
-        weather: WeatherSeries,
-        fuel: FuelLoads | None,
-        history: FireHistory | None,
-        *,
-        integrals: bool,
-    ) -> Iterator[tuple[Array, Array]]:
-        on_host = is_numpy_array(fire)
         order = np.argsort(weather.until, kind="stable")
         told = np.zeros(order.size, dtype=bool)
         if history is not None and self.partial:
@@ -165,15 +151,16 @@ class ColumnTransport:
             for rows in (order[told[order]], order[~told[order]])
             for start in range(0, rows.size, size)
         ]
-        threads = min(cores(), len(parts)) if on_host else 1
 
         def carry(rows: Array) -> Array:
-            own = None if fuel is None else fuel.at(rows)
+            loads = None if fuel is None else fuel.at(rows)
             past = history.at(rows) if history is not None and told[rows[0]] else None
             part = take_rows(fire, rows)
-            return self._carried(part, weather.at(rows), own, past, integrals=integrals)
+            return self._carried(part, weather.at(rows), loads, past, integrals=integrals)
 
-        yield from zip(parts, map_threads(carry, parts, max(threads, 1)), strict=True)
+        threads = min(cores(), len(parts)) if is_numpy_array(fire) else 1
+        carried = map_threads(carry, parts, max(threads, 1))
+        return assembled(zip(parts, carried, strict=True), shape, fire)
 
     def _block(self, fire: Array, nodes: int) -> int:
         """Snapshots carried at a time: those that the cache holds, or the free memory of a GPU."""
@@ -194,12 +181,6 @@ class ColumnTransport:
         """Working bytes on a grid of `cells`: states, sources and matrices of blocks at work."""
         return 4.0 * 8.0 * BLOCK * cores() * (len(EDGES) - 1) * cells
 
-    def _load(self, fire: Array, fuel: FuelLoads | None) -> Array | None:
-        """The load of every cell, (ny, nx) or (M, ny, nx), on the device of the fire."""
-        if self.load is None:
-            return None
-        return like(self.load, fire, fire.dtype) if fuel is None else fuel.on(fire)
-
     def _carried(
         self,
         fire: Array,
@@ -215,10 +196,18 @@ class ColumnTransport:
         until = np.asarray(weather.until, dtype=np.float64)
         steps = math.ceil(float(np.max(until, initial=0.0)) / self.step - 1e-9)
         ends = until - self.step * np.arange(steps, -1, -1)[:, None]  # (n + 1, M)
-        burning = _burning_shares(ends, self.step)
+        # Parts of the steps after ignition; 1 also before it, where nothing burns.
+        split = (ends[:-1] < -ROUNDING) & (ends[1:] > ROUNDING)
+        burning = np.where(split, ends[1:] / self.step, 1.0)
         air = _Air.over(weather, (ends[1:] - 0.5 * self.step).T, self, fire)
-        release = self._release(fire, until, history)
-        load = self._load(fire, fuel)
+        if history is None:
+            of = partial_release_of if self.partial else release_of
+            release: Release = of(fire, like(until.astype(np.float32)[:, None, None], fire))
+        else:
+            release = history.release(fire)
+        load = self.load
+        if load is not None:
+            load = like(load, fire, fire.dtype) if fuel is None else fuel.on(fire)
         count, ny, nx = fire.shape
         layers = len(EDGES) - 1
         state = at_frames = always = like(np.zeros((count, layers, ny, nx), dtype=np.float32), fire)
@@ -240,21 +229,12 @@ class ColumnTransport:
                     at_frames = at_frames + state
                 if integrals:
                     always = always + weights[n, :, None, None, None] * state
-        found = (at_frames, always) if integrals else (at_frames,)
         bounds = list(zip(self.groups[:-1], self.groups[1:], strict=True))
-        return xp.stack(
-            [
-                xp.stack([xp.sum(part[:, low:high, :, :], axis=1) for low, high in bounds], axis=1)
-                for part in found
-            ],
-            axis=1,
-        )
-
-    def _release(self, fire: Array, until: Array, history: FireHistory | None) -> Release:
-        if history is not None:
-            return history.release(fire)
-        of = partial_release_of if self.partial else release_of
-        return of(fire, like(until.astype(np.float32)[:, None, None], fire))
+        sums = [
+            xp.stack([xp.sum(part[:, low:high, :, :], axis=1) for low, high in bounds], axis=1)
+            for part in ((at_frames, always) if integrals else (at_frames,))
+        ]
+        return xp.stack(sums, axis=1)
 
     def _released(
         self, burned_by: Array, load: Array | None, depth: Array, burning: Array
@@ -263,14 +243,19 @@ class ColumnTransport:
 
         `burned_by` (n + 1, M, ny, nx) are the burned shares at their ends, `depth` (M, n) the
         boundary layers and `burning` (n, M) the parts of the steps after ignition. The shares by
-        layer are divided by 2^q: the halvings of a step only add.
+        layer are divided by 2^q: the halvings of a step only add. A fire has one plume: its top is
+        that of `physics.plume` with the mean lift of the burning cells, times `rise`.
         """
         xp = array_namespace(burned_by)
         # The shares are sums of products, whose rounding may let them fall.
         burned = xp.clip(burned_by[1:, ...] - burned_by[:-1, ...], 0.0, None)
         if load is not None:
             burned = burned * load
-        shares = self._injected(burned, xp.permute_dims(depth, (1, 0)), burning)
+        area = abs(self.spacing[0] * self.spacing[1])
+        power = burned / burning[..., None, None] * (HEAT * area / (self.step * SECONDS))
+        lift = mean_plume_lift(power, burned, STABILITY)
+        top = self.rise * plume_top(xp.permute_dims(depth, (1, 0)), lift)
+        shares = injection_profile(xp.clip(top, EDGES[1], EDGES[-1]), EDGES)
         return burned[:, :, None, :, :], (0.5**self.halvings * shares)[..., None, None]
 
     def _matrices(
@@ -286,37 +271,10 @@ class ColumnTransport:
         for size, spacing, winds in zip(grid, self.spacing, (air.north, air.east), strict=True):
             move = xp.permute_dims(winds[:, steps, :], (1, 0, 2))
             released = burning[..., None] * move
-            made.append(
-                (
-                    shift_matrices(size, halves[:, None, None, None] * released, NO_DIFFUSION),
-                    shift_matrices(size, move, _diffusion(self.diffusivity, self.step, spacing)),
-                )
-            )
+            spread = _diffusion(self.diffusivity, self.step, spacing)
+            halved = shift_matrices(size, halves[:, None, None, None] * released, np.ones(1))
+            made.append((halved, shift_matrices(size, move, spread)))
         return made
-
-    def _injected(self, burned: Array, depth: Array, burning: Array) -> Array:
-        """(…, M, ny, nx) fuel burned in a step, kg m⁻² → (…, M, L), its shares by layer.
-
-        It burns in the part `burning` (…, M) of the step.
-
-        A fire has one plume: its top is that of `physics.plume` with the mean lift of the burning
-        cells, times `rise`.
-        """
-        xp = array_namespace(burned)
-        area = abs(self.spacing[0] * self.spacing[1])
-        power = burned / burning[..., None, None] * (HEAT * area / (self.step * SECONDS))
-        lift = mean_plume_lift(power, burned, STABILITY)
-        top = xp.clip(self.rise * plume_top(depth, lift), EDGES[1], EDGES[-1])
-        return injection_profile(top, EDGES)
-
-
-def _burning_shares(ends: Array, step: float) -> Array:
-    """(n, M) parts of the steps after ignition, from their ends (n + 1, M) in hours; 1 for most.
-
-    Steps before ignition, where nothing burns, have 1 too.
-    """
-    split = (ends[:-1] < -ROUNDING) & (ends[1:] > ROUNDING)
-    return np.where(split, ends[1:] / step, 1.0)
 
 
 def _trapezoid(lengths: Array) -> Array:
@@ -359,9 +317,6 @@ def _moved(fields: Array, along_y: Array, along_x: Array) -> Array:
     return along_y @ fields @ array_namespace(fields).matrix_transpose(along_x)
 
 
-NO_DIFFUSION = np.ones(1)
-
-
 def _diffusion(diffusivity: float, step: float, size: float) -> Array:
     """(2p + 1,) shares of a cell's smoke in its neighbours after a step of diffusion.
 
@@ -389,18 +344,10 @@ def shift_matrices(size: int, move: Array, spread: Array) -> Array:
     values: Array = 0.0
     for offset, share in zip(range(-(spread.size // 2), spread.size // 2 + 1), spread, strict=True):
         values = values + float(share) * positive_part(1.0 - xp.abs(apart - float(offset)))
-    return _toeplitz(values, size)
-
-
-def _toeplitz(values: Array, size: int) -> Array:
-    """(…, 2 size − 1) values for i − j = size − 1 … 1 − size → (…, size, size) matrices.
-
-    Row i is the run of values from size − 1 − i on. NumPy copies runs faster than single elements.
-    """
+    # Row i is the run of values from size − 1 − i on. NumPy copies runs faster than elements.
     if is_numpy_array(values):
         runs = np.lib.stride_tricks.sliding_window_view(values, size, axis=-1)
         return np.ascontiguousarray(runs[..., ::-1, :])
-    xp = array_namespace(values)
     places = np.arange(size)
     index = like((size - 1 - places[:, None] + places[None, :]).reshape(-1), values)
     return xp.reshape(xp.take(values, index, axis=-1), (*values.shape[:-1], size, size))

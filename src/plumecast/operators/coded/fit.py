@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from plumecast.base.errors import ArgumentError, PlumecastError
+from plumecast.base.errors import PlumecastError
 from plumecast.base.values import check_fields, check_number, setting
 from plumecast.compute.arrays import (
     Array,
@@ -38,7 +38,6 @@ from plumecast.operators.coded.kernels import (
 from plumecast.operators.coded.operator import (
     CodedMap,
     CodedOperator,
-    CodedOutOfFold,
     FoldedLinear,
     code_size,
     join_codes,
@@ -54,7 +53,7 @@ from plumecast.operators.coded.polynomial_map import (
     tune_polynomial_map,
 )
 from plumecast.operators.coded.update import CodedSums
-from plumecast.operators.family import Family, FittedMap, TrainingSet
+from plumecast.operators.family import ComputedFields, Family, FittedMap, TrainingSet
 from plumecast.operators.lift import fit_lift
 from plumecast.operators.pca import Basis, EncodedRows, Truncation, fit_truncated_basis
 from plumecast.operators.ridge import GROUP_ROWS
@@ -73,11 +72,6 @@ def on_device(resources: Budget, matrix: Rows) -> Rows:
     if resources.limit is None:
         return resources.put(matrix)
     return resources.device.rows(matrix)
-
-
-def codes_of(resources: Budget, basis: Basis, matrix: Rows) -> Rows:
-    """The codes of a matrix; with a limit, they are computed when they are read."""
-    return basis.encode(matrix) if resources.limit is None else EncodedRows(basis, matrix)
 
 
 def all_codes(resources: Budget, basis: Basis, matrix: Rows) -> Array:
@@ -121,43 +115,45 @@ def pca_rows(resources: Budget, shape: tuple[int, ...]) -> int | None:
     )
 
 
-def map_rows(
+def map_passes(
     resources: Budget,
-    codes: tuple[int, ...],
-    outputs: int,
+    codes: Rows,
+    targets: Rows,
+    settings: CodedSettings,
+    groups: list[Array],
     *,
-    features: int | None,
-    cells: int,
-    group: int,
-    closed_form: bool,
-) -> int | None:
-    """Rows of a block while the map between codes is fitted; None for all.
+    cells: int = 0,
+) -> Passes:
+    """How rows are read while the map between codes is fitted.
 
-    `codes` is (M, r). `features` is None for a kernel. `cells` counts the cells of inputs and
-    outputs; it is 0 if the codes are in memory. `group` is the size of the largest group that is
-    left out. With `closed_form` there is no system to solve.
+    `cells` counts the cells of inputs and outputs, from which codes are computed when they are
+    read; it is 0 if the codes are in memory, of which the closed form is not used.
     """
+    runner = resources.runner if cells else None
     if resources.limit is None:
-        return None
-    count, rank = codes
-    squares = 8 if features is None else 5  # (M, M) matrices in memory: distances, kernels
-    features = count + 1 if features is None else features
+        return Passes(None, runner)
+    (count, rank), outputs = codes.shape, targets.shape[1]
+    group = max((rows.size for rows in groups), default=0) if settings.leaves_out else 0
+    features, squares = count + 1, 8  # (M, M) matrices in memory: distances, kernels
+    if settings.is_polynomial:
+        features, squares = monomial_count(rank, settings.degree), 5
     stored = FLOAT * max(rank, outputs) * cells
     per_row = READ * cells + FLOAT * (4 * features + 6 * outputs + 3 * PENALTIES * group)
     if features > count:
         system = squares * count**2 + 2 * count * (rank + outputs)
-    elif closed_form:
+    elif settings.is_closed_form and cells:
         system = 3 * features * outputs
     else:
         together = min(GROUP_ROWS, count) if group else 0
         system = 5 * features**2 + 4 * features * outputs + 2 * together * features
-    return rows_within(
+    block = rows_within(
         resources.limit,
         fixed=resources.taken + float(stored + FLOAT * system),
         per_row=float(per_row),
         what=f"a map of {rank} codes from {count} snapshots",
         most=count,
     )
+    return Passes(block, runner)
 
 
 PAPER_TRUNCATION = Truncation(std_fraction=0.95)
@@ -213,21 +209,11 @@ class CodedSettings:
         """Whether Theorem 1 of the paper gives the map: linear, without a penalty."""
         return self.is_polynomial and self.degree == 1 and self.penalty == 0.0
 
-    def refuse_degree(self, degree: int, kernel: str | None) -> None:
-        """Raise if a degree is given with a kernel whose terms name their degrees."""
-        if (kernel or self.kernel) != POLYNOMIAL:
-            raise ArgumentError(
-                "degree",
-                degree,
-                f"name it in the kernel instead, as in 'polynomial-{degree} + matern-5/2'",
-                problem=f"belongs to kernel '{POLYNOMIAL}'",
-            )
-
 
 def fit_coded_operator(
     inputs: Rows,
     outputs: Rows,
-    own: CodedSettings,
+    settings: CodedSettings,
     resources: Budget,
     *,
     groups: list[Array],
@@ -236,35 +222,27 @@ def fit_coded_operator(
     """Encode (M, N) inputs and (M, Ñ) outputs and fit the map between the codes.
 
     Also returns the chosen ranks and penalties by name. `groups` are the row indices of every
-    group, needed if `own.leaves_out`.
+    group, needed if `settings.leaves_out`.
     """
     inputs, outputs = on_device(resources, inputs), on_device(resources, outputs)
-    input_basis = fit_side(inputs, own.fire, own.center, names[0], resources)
-    output_basis = fit_side(outputs, own.smoke, own.center, names[1], resources)
-    codes = codes_of(resources, input_basis, inputs)
-    targets = codes_of(resources, output_basis, outputs)
-    block = map_rows(
-        resources,
-        codes.shape,
-        targets.shape[1],
-        features=monomial_count(input_basis.rank, own.degree) if own.is_polynomial else None,
-        cells=inputs.shape[1] + outputs.shape[1],
-        group=max((rows.size for rows in groups), default=0),
-        closed_form=own.is_closed_form,
-    )
-    passes = Passes(block, resources.runner)
+    source = fit_side(inputs, settings.fire, settings.center, names[0], resources)
+    target = fit_side(outputs, settings.smoke, settings.center, names[1], resources)
+    codes: Rows = EncodedRows(source, inputs)  # with a limit, computed when they are read
+    goal: Rows = EncodedRows(target, outputs)
+    if resources.limit is None:
+        codes, goal = source.encode(inputs), target.encode(outputs)
+    cells = inputs.shape[1] + outputs.shape[1]
+    passes = map_passes(resources, codes, goal, settings, groups, cells=cells)
     code_map: PrimalMap | DualMap | KernelMap
-    if own.is_closed_form:
-        code_map = fit_linear_map(codes, input_basis.singular_values, targets, passes)
+    if settings.is_closed_form:
+        code_map = fit_linear_map(codes, source.singular_values, goal, passes)
         chosen: dict[str, Any] = {"penalty": 0.0}
-    elif own.is_polynomial:
-        energy = float(array_namespace(input_basis.modes).sum(input_basis.singular_values**2))
-        square = energy / inputs.shape[0]
-        code_map, chosen = _fit_polynomial(codes, targets, own, groups, square, passes)
     else:
-        code_map, chosen = _fit_kernel(passes.whole(codes), passes.whole(targets), own, groups)
-    ranks = {"fire_rank": input_basis.rank, "smoke_rank": output_basis.rank}
-    operator = CodedOperator(input_basis, code_map, output_basis)
+        energy = float(array_namespace(source.modes).sum(source.singular_values**2))
+        square = energy / inputs.shape[0]
+        code_map, chosen = _fit_map(codes, goal, settings, groups, square, passes)
+    ranks = {"fire_rank": source.rank, "smoke_rank": target.rank}
+    operator = CodedOperator(source, code_map, target)
     return map_arrays(operator, to_numpy), ranks | chosen
 
 
@@ -278,88 +256,49 @@ def fit_side(matrix: Rows, rule: Truncation, center: bool, name: str, resources:
 
 
 def fit_code_map(
-    codes: Array, targets: Array, own: CodedSettings, groups: list[Array], resources: Budget
+    codes: Array, targets: Array, settings: CodedSettings, groups: list[Array], resources: Budget
 ) -> tuple[PrimalMap | DualMap | KernelMap, dict[str, Any]]:
     """The map between in-memory codes, and the chosen penalty and length scale by name.
 
     With a memory limit, the rows of every group must be consecutive.
     """
-    left_out = groups if own.leaves_out else []
-    block = map_rows(
-        resources,
-        codes.shape,
-        targets.shape[1],
-        features=monomial_count(codes.shape[1], own.degree) if own.is_polynomial else None,
-        cells=0,
-        group=max((rows.size for rows in left_out), default=0),
-        closed_form=False,
-    )
-    if not own.is_polynomial:
-        return _fit_kernel(codes, targets, own, left_out)
+    passes = map_passes(resources, codes, targets, settings, groups)
     square = float(array_namespace(codes).sum(codes**2)) / codes.shape[0]
-    return _fit_polynomial(codes, targets, own, groups, square, Passes(block))
+    return _fit_map(codes, targets, settings, groups, square, passes)
 
 
-def _fit_polynomial(
+def _fit_map(
     codes: Rows,
     targets: Rows,
     own: CodedSettings,
     groups: list[Array],
     square: float,
     passes: Passes,
-) -> tuple[PrimalMap | DualMap, dict[str, Any]]:
-    """A polynomial of codes whose mean squared norm is `square`, with its penalty.
+) -> tuple[PrimalMap | DualMap | KernelMap, dict[str, Any]]:
+    """The map, and the penalty and length scale, which are chosen unless they are given.
 
-    Products of centred codes have a mean, which an intercept represents. In an uncentred basis the
-    empty fire has the code 0 and must give no smoke.
+    In an uncentred basis the code 0 is the empty fire, which must give no smoke: kernels are
+    anchored there. Products of centred codes, whose mean squared norm is `square`, have a mean,
+    which an intercept represents.
     """
-    constant = intercept_constant(square, own.degree) if own.center else 0.0
-    if own.penalty is not None:
-        fitted = fit_polynomial_map(
-            codes,
-            targets,
-            degree=own.degree,
-            penalty=own.penalty,
-            constant=constant,
-            passes=passes,
-        )
-        return fitted, {"penalty": own.penalty}
-    tuned, scan = tune_polynomial_map(
-        codes,
-        targets,
-        degree=own.degree,
-        groups=groups,
-        penalties=None,
-        constant=constant,
-        passes=passes,
-    )
-    return tuned, {"penalty": scan.best, "leave_out_error": scan.error}
-
-
-def _fit_kernel(
-    codes: Array, targets: Array, own: CodedSettings, groups: list[Array]
-) -> tuple[KernelMap, dict[str, Any]]:
-    """A map by a sum of kernels; its length scale and penalty are chosen unless they are given.
-
-    In an uncentred basis the code 0 is the empty fire, which is known to give no smoke.
-    """
-    anchored = not own.center
+    if own.is_polynomial:
+        constant = intercept_constant(square, own.degree) if own.center else 0.0
+        choices: dict[str, Any] = {"degree": own.degree, "constant": constant, "passes": passes}
+        if own.penalty is not None:
+            fitted = fit_polynomial_map(codes, targets, penalty=own.penalty, **choices)
+            return fitted, {"penalty": own.penalty}
+        fitted, scan = tune_polynomial_map(codes, targets, groups=groups, penalties=None, **choices)
+        return fitted, {"penalty": scan.best, "leave_out_error": scan.error}
+    codes, targets = passes.whole(codes), passes.whole(targets)
+    kind: dict[str, Any] = {"kernel": own.kernel, "anchored": not own.center}
     if not own.leaves_out:
-        assert own.penalty is not None
-        given = {"length_scale": own.length_scale or 1.0, "penalty": own.penalty}
-        fitted = fit_kernel_map(codes, targets, kernel=own.kernel, anchored=anchored, **given)
-        return fitted, given
-    fitted, scan = tune_kernel_map(
-        codes,
-        targets,
-        kernel=own.kernel,
-        groups=groups,
-        length_scale=own.length_scale,
-        penalty=own.penalty,
-        anchored=anchored,
+        given: Any = {"length_scale": own.length_scale or 1.0, "penalty": own.penalty}
+        return fit_kernel_map(codes, targets, **kind, **given), given
+    kernel_map, tuned = tune_kernel_map(
+        codes, targets, groups=groups, length_scale=own.length_scale, penalty=own.penalty, **kind
     )
-    found = {"length_scale": scan.length_scale, "penalty": scan.penalty}
-    return fitted, {**found, "leave_out_error": scan.error}
+    chosen = {"length_scale": tuned.length_scale, "penalty": tuned.penalty}
+    return kernel_map, {**chosen, "leave_out_error": tuned.error}
 
 
 def fit_coded_fields(training: TrainingSet, settings: Settings, resources: Budget) -> FittedMap:
@@ -375,20 +314,21 @@ def fit_coded_fields(training: TrainingSet, settings: Settings, resources: Budge
     lift = fit_lift(training.fire, settings.lift or ("identity",), settings.products,
                     bins=settings.age_bins, physics=given.physics)  # fmt: skip
     scales, *_ = target_sizes(targets)
-    inputs, codes = _encode(
-        lifted_rows(lift, training.fire, given.physics),
-        own.fire,
-        own.center,
-        training.names[0],
-        resources,
-    )
-    outputs, goal = _encode(
-        target_rows(targets, scales),
-        own.smoke,
-        own.center,
-        training.names[1],
-        resources.with_taken(bytes_in((inputs, codes))),
-    )
+
+    def encoded(
+        matrix: Rows, rule: Truncation, name: str, resources: Budget
+    ) -> tuple[Basis, Array]:
+        """The basis of a matrix, and the codes of all its rows in memory."""
+        stored = matrix if resources.limit is not None else Passes().whole(matrix)
+        rows = on_device(resources, stored)
+        basis = fit_side(rows, rule, own.center, name, resources)
+        return basis, all_codes(resources, basis, rows)
+
+    names = training.names
+    lifted = lifted_rows(lift, training.fire, given.physics)
+    inputs, codes = encoded(lifted, own.fire, names[0], resources)
+    taken = resources.with_taken(bytes_in((inputs, codes)))
+    outputs, goal = encoded(target_rows(targets, scales), own.smoke, names[1], taken)
     size = code_size(codes)
     codes = join_codes(codes, given.scalars(), size)
     used = resources.with_taken(bytes_in((inputs, outputs, codes, goal)))
@@ -408,17 +348,16 @@ def fit_coded_fields(training: TrainingSet, settings: Settings, resources: Budge
     if len(kept) == 1:  # only one group remains: choose the penalty by leaving snapshots out
         kept = list(kept[0][:, None])
     left_out = np.flatnonzero(folds == folds.max())
-    without = CodedOutOfFold(fit(kept), take_rows(codes, left_out), targets.shape[1:])
-    return FittedMap(map_arrays(fit(groups), to_numpy), left_out, without)
+    without, shape = fit(kept), targets.shape[1:]
+    others = take_rows(codes, left_out)
 
+    def predicted(rows: Any) -> Array:
+        fields = without.decode(without.code_map.predict(take_rows(others, rows)), shape)
+        xp = array_namespace(fields)
+        return xp.astype(fields, xp.float32)
 
-def _encode(
-    matrix: Rows, rule: Truncation, center: bool, name: str, resources: Budget
-) -> tuple[Basis, Array]:
-    """The basis of a matrix, and the codes of all its rows in memory."""
-    rows = on_device(resources, matrix if resources.limit is not None else Passes().whole(matrix))
-    basis = fit_side(rows, rule, center, name, resources)
-    return basis, all_codes(resources, basis, rows)
+    out_of_fold = ComputedFields((left_out.size, *shape), predicted)
+    return FittedMap(map_arrays(fit(groups), to_numpy), left_out, out_of_fold)
 
 
 CODED = Family(

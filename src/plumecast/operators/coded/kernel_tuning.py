@@ -8,6 +8,7 @@ which computes one inverse per pair of length scale and penalty. Arrays only, no
 
 from __future__ import annotations
 
+import contextlib
 import math
 from dataclasses import dataclass, field, replace
 
@@ -28,8 +29,8 @@ from plumecast.operators.ridge import (
     dual_path,
     penalty_grid,
     plus_diagonal,
-    relative_scan,
     scan_penalties,
+    solve_blocks,
     stack_by_size,
 )
 
@@ -55,22 +56,12 @@ snapshots support a shorter length scale."""
 
 @dataclass(frozen=True, slots=True)
 class KernelScan:
-    """The chosen length scale and penalty, and the errors of those that were tried."""
+    """The chosen length scale and penalty, and their leave-one-group-out residuals."""
 
     length_scale: float
-    penalties: PenaltyScan  # at that length scale: the best penalty and perhaps its neighbours
-    length_errors: dict[float, float]  # smallest error by length scale, from the sketched targets
+    penalty: float
+    error: float  # smallest leave-one-group-out error, relative to ‖B‖
     residuals: Array  # (M, q), of every group by a map that was fitted without it
-
-    @property
-    def penalty(self) -> float:
-        """The penalty with the smallest error."""
-        return self.penalties.best
-
-    @property
-    def error(self) -> float:
-        """The smallest leave-one-group-out error, relative to ‖B‖."""
-        return self.penalties.error
 
 
 def tune_kernel_map(
@@ -89,35 +80,34 @@ def tune_kernel_map(
     factors of 2 while the error decreases, then tries √2 to either side. A `length_scale` or
     `penalty` that is given is kept.
     """
-    training = training_kernel(codes, kernel, anchored)
+    xp, training = array_namespace(codes), training_kernel(codes, kernel, anchored)
     if length_scale is not None:
         training.check(length_scale)
-    sketch, errors = _sketched(targets), {}
+    sketch = _sketched(targets)
     if length_scale is None and has_length_scale(kernel):
         subset = _some_groups(training, sketch, groups)
-        errors = _search(*subset, penalty)
-        length_scale = min(errors, key=errors.__getitem__)
+        length_scale = _search(*subset, penalty)
         if subset[0] is not training:
-            start = _scan(*subset, length_scale, penalty)
-            return _tune_on_all(training, targets, groups, start)
-    best = _scan(training, sketch, groups, length_scale or 1.0, penalty)
-    path = replace(best.path, projected=best.path.vectors.T @ targets)
-    penalties, residuals = _best_residuals(path, best.around(1), groups)
-    fitted = training.fitted(best.length_scale, best.weights, path.dual_weights(penalties.best))
-    return fitted, KernelScan(best.length_scale, penalties, errors, residuals)
-
-
-def _best_residuals(
-    path: PenaltyPath, grid: list[float], groups: list[Array]
-) -> tuple[PenaltyScan, Array]:
-    """The scan of a few penalties, and the leave-one-group-out residuals of the best of them."""
-    xp = array_namespace(path.vectors)
-    best, squares = None, []
-    for residuals in path.leave_groups_out(grid, groups):
-        squares.append(xp.sum(residuals**2))
-        if best is None or float(squares[-1]) <= min(map(float, squares)):
-            best = residuals
-    return relative_scan(grid, xp.stack(squares), float(xp.sum(path.projected**2))), best
+            _, scan, _ = _scan(*subset, length_scale, penalty)
+            walk = Walk(training, sketch, groups, length_scale, scan.penalties)
+            best = walk(scan.best)
+            alpha, residuals = best.left_out(targets, groups)
+            error = math.sqrt(float(xp.sum(residuals**2)) / float(xp.sum(targets**2)))
+            fitted = training.fitted(best.length_scale, best.weights, alpha)
+            return fitted, KernelScan(best.length_scale, best.penalty, error, residuals)
+    length_scale = length_scale or 1.0
+    path, scan, weights = _scan(training, sketch, groups, length_scale, penalty)
+    path = replace(path, projected=path.vectors.T @ targets)
+    index = scan.penalties.index(scan.best)
+    grid = scan.penalties[max(0, index - 1) : index + 2]  # the sketch may be off by a neighbour
+    least = math.inf
+    for number, left_out in zip(grid, path.leave_groups_out(grid, groups), strict=True):
+        square = float(xp.sum(left_out**2))
+        if square < least:
+            least, chosen, residuals = square, number, left_out
+    error = math.sqrt(least / float(xp.sum(path.projected**2)))
+    fitted = training.fitted(length_scale, weights, path.dual_weights(chosen))
+    return fitted, KernelScan(length_scale, chosen, error, residuals)
 
 
 def _sketched(targets: Array) -> Array:
@@ -129,22 +119,6 @@ def _sketched(targets: Array) -> Array:
     return targets @ like(mix, targets, targets.dtype)
 
 
-@dataclass(frozen=True, slots=True)
-class _Scan:
-    """The errors of all penalties at one length scale."""
-
-    length_scale: float
-    path: PenaltyPath
-    penalties: PenaltyScan
-    weights: tuple[float, ...]
-
-    def around(self, steps: int) -> list[float]:
-        """The best penalty of the grid and `steps` neighbours to either side."""
-        grid = self.penalties.penalties
-        index = grid.index(self.penalties.best)
-        return grid[max(0, index - steps) : index + steps + 1]
-
-
 def _scan(
     training: TrainingKernel,
     targets: Array,
@@ -152,48 +126,25 @@ def _scan(
     length_scale: float,
     penalty: float | None,
     count: int = 40,
-) -> _Scan:
-    """Scan the given penalty only, or a grid of `count` penalties."""
+) -> tuple[PenaltyPath, PenaltyScan, tuple[float, ...]]:
+    """The path at one length scale, the errors of the given penalty or of `count`, and weights."""
     matrix, weights = training(length_scale)
     path = dual_path(matrix, targets)
     # Every term of the kernel has a mean diagonal of 1.
     grid = penalty_grid(float(len(weights)), count) if penalty is None else [penalty]
-    return _Scan(length_scale, path, scan_penalties(path, grid, groups), weights)
-
-
-def _tune_on_all(
-    training: TrainingKernel, targets: Array, groups: list[Array], start: _Scan
-) -> tuple[KernelMap, KernelScan]:
-    """Descend on all snapshots, from the result of a search on a subset."""
-    xp = array_namespace(targets)
-    walk = Walk(
-        training,
-        _sketched(targets),
-        groups,
-        start=start.length_scale,
-        step=LENGTH_STEP**0.5,
-        reach=LENGTH_RANGE,
-        grid=start.penalties.penalties,
-    )
-    best = walk(start.penalties.best)
-    alpha, residuals = best.left_out(targets, groups)
-    size = float(xp.sum(targets**2))
-    scan = relative_scan([best.penalty], xp.stack([xp.sum(residuals**2)]), size)
-    fitted = training.fitted(best.length_scale, best.weights, alpha)
-    return fitted, KernelScan(best.length_scale, scan, walk.by_length(), residuals)
+    return path, scan_penalties(path, grid, groups), weights
 
 
 def _search(
     training: TrainingKernel, targets: Array, groups: list[Array], penalty: float | None
-) -> dict[float, float]:
-    """Smallest error over penalties by length scale: downhill from 1, and around the minimum."""
+) -> float:
+    """The length scale with the smallest error: downhill from 1, and around the minimum."""
     errors: dict[float, float] = {}
 
     def error(length: float) -> float:
         if length not in errors:
-            errors[length] = _scan(
-                training, targets, groups, length, penalty, COARSE_PENALTIES
-            ).penalties.error
+            _, scan, _ = _scan(training, targets, groups, length, penalty, COARSE_PENALTIES)
+            errors[length] = scan.error
         return errors[length]
 
     def downhill(step: float) -> float:
@@ -210,7 +161,7 @@ def _search(
     for ratio in (LENGTH_STEP**0.5, LENGTH_STEP**-0.5):
         if LENGTH_RANGE[0] <= best * ratio <= LENGTH_RANGE[1]:
             error(best * ratio)
-    return errors
+    return min(errors, key=errors.__getitem__)
 
 
 def _some_groups(
@@ -249,20 +200,13 @@ class Solved:
     def left_out(self, targets: Array, groups: list[Array]) -> tuple[Array, Array]:
         """(M, q) dual weights, and (M, q) residuals of every group by a map fitted without it."""
         xp = array_namespace(targets)
-        alpha = self.inverse @ targets
-        stacks = stack_by_size(groups, targets)
-        order = xp.argsort(xp.concat([xp.reshape(rows, (-1,)) for rows in stacks]))
-        parts = []
-        for rows in stacks:
-            count, size = rows.shape
-            blocks = xp.stack([self._block(rows[i, :]) for i in range(count)])
-            right = xp.reshape(xp.take(alpha, xp.reshape(rows, (-1,)), axis=0), (count, size, -1))
-            parts.append(xp.reshape(xp.linalg.solve(blocks, right), (count * size, -1)))
-        return alpha, xp.take(xp.concat(parts), order, axis=0)
+        alpha, stacks = self.inverse @ targets, stack_by_size(groups, targets)
 
-    def _block(self, rows: Array) -> Array:
-        xp = array_namespace(self.inverse)
-        return xp.take(xp.take(self.inverse, rows, axis=0), rows, axis=1)
+        def block(rows: Array) -> Array:
+            return xp.take(xp.take(self.inverse, rows, axis=0), rows, axis=1)
+
+        blocks = [xp.stack([block(rows[i, :]) for i in range(rows.shape[0])]) for rows in stacks]
+        return alpha, solve_blocks(stacks, blocks, alpha)
 
 
 MOVES = ((0, 1), (0, -1), (-1, 0), (1, 0))
@@ -282,8 +226,6 @@ class Walk:
     targets: Array
     groups: list[Array]
     start: float  # length scale
-    step: float  # ratio of neighbouring length scales
-    reach: tuple[float, float]  # smallest and largest length scale
     grid: list[float]  # penalties, ascending
     errors: dict[tuple[int, int], float] = field(default_factory=dict)  # squared, by point
     _kernel: tuple[int, Array, tuple[float, ...]] | None = None
@@ -291,40 +233,28 @@ class Walk:
 
     def __call__(self, penalty: float) -> Solved:
         """The solution at a local minimum, none of whose four neighbours has a smaller error."""
-        point = self._first(self.grid.index(penalty))
-        while (lower := self._lower(point)) is not None:
-            point = lower
-        assert self._best is not None
-        return self._best
-
-    def by_length(self) -> dict[float, float]:
-        """The smallest error at every length scale that was tried, relative to ‖B‖."""
-        size = float(array_namespace(self.targets).sum(self.targets**2))
-        lowest: dict[float, float] = {}
-        for (steps, _), square in self.errors.items():
-            length, error = self._length(steps), math.sqrt(square / size)
-            lowest[length] = min(error, lowest.get(length, math.inf))
-        return lowest
-
-    def _length(self, steps: int) -> float:
-        return self.start * self.step**steps
-
-    def _first(self, index: int) -> tuple[int, int]:
-        """The starting point; its penalty is raised while the system is singular."""
-        while not math.isfinite(self._error((0, index))):
+        index = self.grid.index(penalty)
+        while not math.isfinite(self._error((0, index))):  # raised while the system is singular
             index += 1
             if index == len(self.grid):
                 raise PlumecastError(
                     f"the kernel of these snapshots is singular up to a penalty of "
                     f"{self.grid[-1]:g}; give a larger penalty or another length_scale"
                 )
-        return 0, index
+        point = (0, index)
+        while (lower := self._lower(point)) is not None:
+            point = lower
+        assert self._best is not None
+        return self._best
+
+    def _length(self, steps: int) -> float:
+        return float(self.start * (LENGTH_STEP**0.5) ** steps)
 
     def _lower(self, point: tuple[int, int]) -> tuple[int, int] | None:
         """The first neighbour with a smaller error; None at a local minimum."""
         for move in MOVES:
             steps, index = point[0] + move[0], point[1] + move[1]
-            inside = self.reach[0] <= self._length(steps) <= self.reach[1]
+            inside = LENGTH_RANGE[0] <= self._length(steps) <= LENGTH_RANGE[1]
             inside = inside and 0 <= index < len(self.grid)
             if inside and self._error((steps, index)) < self._error(point):
                 return steps, index
@@ -332,24 +262,20 @@ class Walk:
 
     def _error(self, point: tuple[int, int]) -> float:
         """The squared leave-one-group-out error; infinite if the system is singular."""
-        if point not in self.errors:
-            solved, error = self._solve(*point), math.inf
-            if solved is not None:
-                _, residuals = solved.left_out(self.targets, self.groups)
-                error = float(array_namespace(residuals).sum(residuals**2))
-                if error < min(self.errors.values(), default=math.inf):
-                    self._best = solved
-            self.errors[point] = error
-        return self.errors[point]
-
-    def _solve(self, steps: int, index: int) -> Solved | None:
+        if point in self.errors:
+            return self.errors[point]
+        steps, index = point
         if self._kernel is None or self._kernel[0] != steps:
             self._kernel = None  # frees the large matrix before the next one is computed
             self._kernel = (steps, *self.training(self._length(steps)))
         _, matrix, weights = self._kernel
-        system = plus_diagonal(matrix, self.grid[index])
-        try:
-            inverse = inverse_positive(system, overwrite=True)
-        except PlumecastError:
-            return None
-        return Solved(self._length(steps), self.grid[index], weights, inverse)
+        error = math.inf
+        with contextlib.suppress(PlumecastError):
+            inverse = inverse_positive(plus_diagonal(matrix, self.grid[index]), overwrite=True)
+            solved = Solved(self._length(steps), self.grid[index], weights, inverse)
+            _, residuals = solved.left_out(self.targets, self.groups)
+            error = float(array_namespace(residuals).sum(residuals**2))
+            if error < min(self.errors.values(), default=math.inf):
+                self._best = solved
+        self.errors[point] = error
+        return error

@@ -111,21 +111,15 @@ POLYNOMIAL = "polynomial"
 """The kernel whose degree is a separate setting; fitted by `polynomial_map`."""
 
 
-def matern_52(squares: Array) -> Array:
-    """Matérn kernel of smoothness 5/2 of squared distances in units of the length scale."""
+def _matern_52(squares: Array) -> Array:
     xp = array_namespace(squares)
     s = xp.sqrt(5.0 * squares)
     return (1.0 + s + s**2 / 3.0) * xp.exp(-s)
 
 
-def squared_exponential(squares: Array) -> Array:
-    """exp(−d²/2) of squared distances in units of the length scale."""
-    return array_namespace(squares).exp(-0.5 * squares)
-
-
 STATIONARY: dict[str, Callable[[Array], Array]] = {
-    "matern-5/2": matern_52,
-    "squared-exponential": squared_exponential,
+    "matern-5/2": _matern_52,
+    "squared-exponential": lambda squares: array_namespace(squares).exp(-0.5 * squares),
 }
 """Kernels that have a length scale."""
 
@@ -235,20 +229,14 @@ class KernelMap:
         Far from all training codes a stationary term tends to 0 and a polynomial extrapolates. The
         code 0 (in an uncentred basis, the empty fire) gives 0 if the kernel is anchored.
         """
-        scaled = codes / self.unit
-        terms = kernel_terms(self.kernel)
-        parts = [
-            weight
-            * term_kernel(
-                term,
-                scaled,
-                self.support,
-                length_scale=self.length_scale,
-                anchored=self.anchored,
-            )
-            for term, weight in zip(terms, self.term_weights, strict=True)
-        ]
-        return sum(parts[1:], start=parts[0]) @ self.dual_weights
+        return self.between(codes / self.unit, self.support) @ self.dual_weights
+
+    def between(self, a: Array, b: Array) -> Array:
+        """(Ma, Mb) kernel between codes / unit."""
+        scale, anchored = self.length_scale, self.anchored
+        terms = zip(kernel_terms(self.kernel), self.term_weights, strict=True)
+        parts = [w * term_kernel(t, a, b, length_scale=scale, anchored=anchored) for t, w in terms]
+        return sum(parts[1:], start=parts[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,12 +258,10 @@ class TrainingKernel:
             if self.squares is not None and term in STATIONARY:
                 matrix = stationary_kernel(term, self.squares / length_scale**2, norms, norms)
             else:
-                matrix = term_kernel(
-                    term, self.support, self.support, length_scale=1.0, anchored=False
-                )
+                matrix = monomial_kernel(self.support, self.support, _DEGREES[term])
             size = float(xp.linalg.trace(matrix)) / matrix.shape[0]
             if not size > 0.0:
-                raise PlumecastError(_too_long(length_scale))
+                raise _unfit(length_scale, TOO_LONG)
             weights.append(1.0 / size)
             total = total + matrix / size
         return total, tuple(weights)
@@ -288,28 +274,17 @@ class TrainingKernel:
         term = next(term for term in kernel_terms(self.kernel) if term in STATIONARY)
         values = STATIONARY[term](self.squares / length_scale**2)
         if float(1.0 - xp.min(values)) < REACH:
-            raise PlumecastError(_too_long(length_scale))
+            raise _unfit(length_scale, TOO_LONG)
         others = values - xp.eye(values.shape[0], dtype=values.dtype, device=device_of(values))
         nearest = xp.sort(xp.max(others, axis=1))
         if float(nearest[nearest.shape[0] // 2]) < REACH:
-            raise ArgumentError(
-                "length_scale",
-                length_scale,
-                _LENGTH_ADVICE,
-                problem="is so short that a training snapshot has no neighbours within it",
-            )
+            problem = "is so short that a training snapshot has no neighbours within it"
+            raise _unfit(length_scale, problem)
 
     def fitted(self, length_scale: float, weights: tuple[float, ...], alpha: Array) -> KernelMap:
         """The map with its dual weights."""
-        return KernelMap(
-            kernel=self.kernel,
-            length_scale=length_scale,
-            unit=self.unit,
-            term_weights=weights,
-            anchored=self.anchored,
-            support=self.support,
-            dual_weights=contiguous(alpha),
-        )
+        return KernelMap(self.kernel, length_scale, self.unit, weights, self.anchored, self.support,
+                         contiguous(alpha))  # fmt: skip
 
 
 def training_kernel(codes: Array, kernel: str, anchored: bool) -> TrainingKernel:
@@ -322,15 +297,13 @@ def training_kernel(codes: Array, kernel: str, anchored: bool) -> TrainingKernel
     return TrainingKernel(kernel, anchored, unit, support, squares)
 
 
-_LENGTH_ADVICE = (
-    "use a value near 1, the typical distance between snapshots, or leave it out to have it chosen"
-)
+TOO_LONG = "is so long that a training snapshot looks the same to the kernel as every other"
 
 
-def _too_long(length_scale: float) -> str:
-    return (
-        f"length_scale={length_scale:g} is so long that a training snapshot looks the same to the "
-        f"kernel as every other; {_LENGTH_ADVICE}"
+def _unfit(length_scale: float, problem: str) -> ArgumentError:
+    advice = "use a value near 1, the typical distance between snapshots, or leave it out"
+    return ArgumentError(
+        "length_scale", length_scale, f"{advice} to have it chosen", problem=problem
     )
 
 

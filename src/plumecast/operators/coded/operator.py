@@ -22,11 +22,10 @@ from plumecast.compute.arrays import (
     is_numpy_array,
     like,
     map_arrays,
-    take_rows,
 )
 from plumecast.compute.blocks import VALUES, row_blocks
 from plumecast.operators.coded.polynomial_map import PrimalMap
-from plumecast.operators.family import NOTHING, Conditions, Operator, in_float32
+from plumecast.operators.family import NOTHING, ComputedFields, Conditions, Operator, in_float32
 from plumecast.operators.lift import Lift
 from plumecast.operators.pca import Basis
 
@@ -135,58 +134,24 @@ class FieldRows:
         return out
 
 
-@dataclass(frozen=True, slots=True)
-class Stacked:
-    """Fires and their physics as one field (M, 1 + K, *grid), joined when rows are read."""
-
-    fire: Array  # (M, *grid); both are arrays, or objects that give one when indexed by rows
-    physics: Array  # (M, K, *grid)
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """(M, 1 + K, *grid)."""
-        count, kinds, *grid = self.physics.shape
-        return (count, 1 + kinds, *grid)
-
-    def __getitem__(self, rows: Array | slice) -> Array:
-        return np.concatenate([self.fire[rows][:, None], self.physics[rows]], axis=1)
-
-
 def lifted_rows(lift: Lift, fire: Array, physics: Array | None = None) -> FieldRows:
-    """The lifted channels of (M, *grid) fires, and of their physics, as rows."""
+    """The lifted channels of (M, *grid) fires, and of their (M, K, *grid) physics, as rows."""
     columns = lift.channels * math.prod(fire.shape[1:])
     if physics is None:
         return FieldRows(fire, lambda ages: lifted(lift, ages), columns)
 
-    def convert(both: Array) -> Array:
-        return lifted(lift, both[:, 0], both[:, 1:])
+    def joined(rows: Array | slice) -> Array:
+        return np.concatenate([fire[rows][:, None], physics[rows]], axis=1)
 
-    return FieldRows(Stacked(fire, physics), convert, columns)
+    count, kinds, *grid = physics.shape
+    both = ComputedFields((count, 1 + kinds, *grid), joined)
+    return FieldRows(both, lambda own: lifted(lift, own[:, 0], own[:, 1:]), columns)
 
 
 def target_rows(targets: Array, scales: Array) -> FieldRows:
     """(M, T, *grid) targets as rows, each target divided by its scale."""
-    units = scales.reshape(-1, *[1] * (len(targets.shape) - 2))
-
-    def convert(own: Array) -> Array:
-        return (own / units).reshape(own.shape[0], -1)
-
-    return FieldRows(targets, convert, math.prod(targets.shape[1:]))
-
-
-@dataclass(frozen=True, slots=True)
-class CodedOutOfFold:
-    """Out-of-fold predictions of snapshots, decoded when they are indexed."""
-
-    coded: CodedMap
-    codes: Array  # (m, r + P), of the inputs with their scalars
-    shape: tuple[int, ...]  # (T, *grid)
-
-    def __getitem__(self, some: Array) -> Array:
-        codes = self.coded.code_map.predict(take_rows(self.codes, some))
-        fields = self.coded.decode(codes, self.shape)
-        xp = array_namespace(fields)
-        return xp.astype(fields, xp.float32)
+    units, columns = scales.reshape(-1, *[1] * (len(targets.shape) - 2)), targets.shape[1:]
+    return FieldRows(targets, lambda own: (own / units).reshape(len(own), -1), math.prod(columns))
 
 
 @dataclass(frozen=True, slots=True)

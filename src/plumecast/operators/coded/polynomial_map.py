@@ -94,9 +94,9 @@ def polynomial_features(codes: Array, degree: int, constant: float = 0.0) -> Arr
     return xp.concat([features, constant + 0.0 * codes[:, :1]], axis=1)
 
 
-def polynomial_kernel(codes: Array, degree: int, constant: float = 0.0) -> Array:
-    """(M, M) inner products of `polynomial_features`, without forming them."""
-    kernel = monomial_kernel(codes, codes, degree)
+def polynomial_kernel(a: Array, b: Array, degree: int, constant: float = 0.0) -> Array:
+    """(Ma, Mb) inner products of `polynomial_features`, without forming them."""
+    kernel = monomial_kernel(a, b, degree)
     kernel += constant**2
     return kernel
 
@@ -119,15 +119,14 @@ def prefers_primal(codes: Rows, degree: int, constant: float = 0.0) -> bool:
 
 
 def fit_linear_map(
-    codes: Rows,
-    singular_values: Array,
-    targets: Rows,
-    passes: Passes = ONE_PASS,
+    codes: Rows, singular_values: Array, targets: Rows, passes: Passes = ONE_PASS
 ) -> PrimalMap:
     """The paper's linear operator by Theorem 1."""
-    cross = passes.sum(
-        lambda part: read_rows(codes, part).T @ read_rows(targets, part), codes.shape[0]
-    )
+
+    def cross_of(part: slice) -> Array:
+        return read_rows(codes, part).T @ read_rows(targets, part)
+
+    cross = passes.sum(cross_of, codes.shape[0])
     return PrimalMap(linear_closed_form(cross, singular_values), degree=1)
 
 
@@ -184,7 +183,7 @@ def fit_polynomial_map(
             "a penalty; give penalty > 0, or leave it out to have it chosen"
         )
     support, right = passes.whole(codes), passes.whole(targets)
-    kernel = polynomial_kernel(support, degree, constant)
+    kernel = polynomial_kernel(support, support, degree, constant)
     return dual_map(support, ridge_dual(kernel, right, penalty), degree, constant)
 
 
@@ -221,7 +220,7 @@ def polynomial_path(
         features = polynomial_features(codes, degree, constant)
         path = primal_path(features, targets)
         return PolynomialPath(codes, targets, features, path, degree, constant)
-    path = dual_path(polynomial_kernel(codes, degree, constant), targets)
+    path = dual_path(polynomial_kernel(codes, codes, degree, constant), targets)
     return PolynomialPath(codes, targets, None, path, degree, constant)
 
 
@@ -242,26 +241,11 @@ def tune_polynomial_map(
     adds an intercept.
     """
     check_groups(groups)
-    if prefers_primal(codes, degree, constant):
-        return _tune_primal(
-            codes, targets, degree, groups, penalties=penalties, constant=constant, passes=passes
-        )
-    found = polynomial_path(passes.whole(codes), passes.whole(targets), degree, constant)
-    scan = scan_penalties(found.path, penalties or penalty_grid(found.mean_diagonal), groups)
-    return found.at(scan.best), scan
-
-
-def _tune_primal(
-    codes: Rows,
-    targets: Rows,
-    degree: int,
-    groups: list[Array],
-    *,
-    penalties: list[float] | None,
-    constant: float,
-    passes: Passes,
-) -> tuple[PrimalMap, PenaltyScan]:
-    """Two passes over the rows: sums of the features first, then leave-one-group-out errors."""
+    if not prefers_primal(codes, degree, constant):
+        dual = polynomial_path(passes.whole(codes), passes.whole(targets), degree, constant)
+        scan = scan_penalties(dual.path, penalties or penalty_grid(dual.mean_diagonal), groups)
+        return dual.at(scan.best), scan
+    # Two passes over the rows: sums of the features first, then leave-one-group-out errors.
     sums = feature_sums(codes, targets, degree, constant, passes)
     span = feature_span(sums.normal, sums.cross)
     kernel_trace = float(array_namespace(sums.normal).sum(span.eigenvalues))

@@ -20,7 +20,7 @@ import numpy as np
 
 from plumecast.compute.arrays import Array, Rows
 from plumecast.compute.linalg import cholesky, solve_lower, solve_upper
-from plumecast.operators.coded.kernels import KernelMap, kernel_terms, monomial_kernel, term_kernel
+from plumecast.operators.coded.kernels import KernelMap
 from plumecast.operators.coded.operator import CodedOperator
 from plumecast.operators.coded.polynomial_map import (
     DualMap,
@@ -28,6 +28,7 @@ from plumecast.operators.coded.polynomial_map import (
     dual_map,
     feature_sums,
     intercept_constant,
+    polynomial_kernel,
     primal_map,
 )
 from plumecast.operators.pca import EncodedRows, Truncation, append_rows, extend_basis
@@ -79,32 +80,18 @@ def update_coded_operator(
     assert isinstance(operator.code_map, PrimalMap)
     degree = operator.code_map.degree
     if degree == 1:
-        operator, sums = _with_bases(operator, sums, inputs, outputs, rules)
+        # Old codes a become a R, so ZᵀZ becomes Rᵀ ZᵀZ R: exact where the truncation of the earlier
+        # bases lost nothing.
+        source, left = append_rows(operator.input_basis, inputs, rules[0])
+        target, right = append_rows(operator.output_basis, outputs, rules[1])
+        sums = replace(sums, normal=left.T @ sums.normal @ left, cross=left.T @ sums.cross @ right)
+        operator = replace(operator, input_basis=source, output_basis=target)
     codes, targets = operator.input_basis.encode(inputs), operator.output_basis.encode(outputs)
     new = feature_sums(codes, targets, degree, sums.constant)
     normal, cross = sums.normal + new.normal, sums.cross + new.cross
     weights = ridge_normal(normal, cross, sums.penalty)
     primal = primal_map(weights, degree, sums.constant)
     return replace(operator, code_map=primal), replace(sums, normal=normal, cross=cross)
-
-
-def _with_bases(
-    operator: CodedOperator,
-    sums: CodedSums,
-    inputs: Array,
-    outputs: Array,
-    rules: tuple[Truncation, Truncation],
-) -> tuple[CodedOperator, CodedSums]:
-    """A linear operator in bases that contain the new snapshots, with its sums rotated into them.
-
-    Old codes a become a R, so ZᵀZ becomes Rᵀ ZᵀZ R. This is exact where the truncation of the
-    earlier bases lost nothing.
-    """
-    source, left = append_rows(operator.input_basis, inputs, rules[0])
-    target, right = append_rows(operator.output_basis, outputs, rules[1])
-    normal, cross = left.T @ sums.normal @ left, left.T @ sums.cross @ right
-    moved = replace(operator, input_basis=source, output_basis=target)
-    return moved, replace(sums, normal=normal, cross=cross)
 
 
 def _appended(
@@ -117,11 +104,16 @@ def _appended(
     """
     support = _widened(code_map.support, codes.shape[1])
     new = codes / code_map.unit if isinstance(code_map, KernelMap) else codes
-    factor = _unpacked(sums.factor, support.shape[0])
+    count = support.shape[0]
+    factor = np.zeros((count, count))
+    factor[np.tril_indices(count)] = sums.factor
     before = _widened(factor @ (factor.T @ code_map.dual_weights), targets.shape[1])
     across = _kernel(code_map, new, support, sums.constant)
     own = plus_diagonal(_kernel(code_map, new, new, sums.constant), sums.penalty)
-    joined = append_factor(factor, across, own)
+    # The lower Cholesky factor of [[LLᵀ, Aᵀ], [A, D]].
+    below = solve_lower(factor, across.T).T
+    corner = cholesky(own - below @ below.T)
+    joined = np.block([[factor, np.zeros((count, own.shape[0]))], [below, corner]])
     alpha = solve_upper(joined, solve_lower(joined, np.concatenate([before, targets])))
     every = np.concatenate([support, new])
     if isinstance(code_map, KernelMap):
@@ -129,28 +121,11 @@ def _appended(
     return dual_map(every, alpha, code_map.degree, sums.constant), _packed(joined)
 
 
-def append_factor(factor: Array, across: Array, own: Array) -> Array:
-    """The lower Cholesky factor of [[LLᵀ, Aᵀ], [A, D]] from L (M, M), A (m, M) and D (m, m)."""
-    below = solve_lower(factor, across.T).T
-    corner = cholesky(own - below @ below.T)
-    count, more = factor.shape[0], own.shape[0]
-    joined = np.zeros((count + more, count + more))
-    joined[:count, :count] = factor
-    joined[count:, :count] = below
-    joined[count:, count:] = corner
-    return joined
-
-
 def _kernel(code_map: DualMap | KernelMap, a: Array, b: Array, constant: float) -> Array:
     """(Ma, Mb) kernel between codes, in the units of the map's support."""
-    if isinstance(code_map, DualMap):
-        return monomial_kernel(a, b, code_map.degree) + constant**2
-    parts = [
-        weight
-        * term_kernel(term, a, b, length_scale=code_map.length_scale, anchored=code_map.anchored)
-        for term, weight in zip(kernel_terms(code_map.kernel), code_map.term_weights, strict=True)
-    ]
-    return sum(parts[1:], start=parts[0])
+    if isinstance(code_map, KernelMap):
+        return code_map.between(a, b)
+    return polynomial_kernel(a, b, code_map.degree, constant)
 
 
 def _widened(codes: Array, columns: int) -> Array:
@@ -159,9 +134,3 @@ def _widened(codes: Array, columns: int) -> Array:
 
 def _packed(factor: Array) -> Array:
     return factor[np.tril_indices(factor.shape[0])]
-
-
-def _unpacked(values: Array | None, count: int) -> Array:
-    factor = np.zeros((count, count))
-    factor[np.tril_indices(count)] = values
-    return factor

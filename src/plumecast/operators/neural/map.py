@@ -29,7 +29,14 @@ from plumecast.compute.arrays import (
 )
 from plumecast.compute.blocks import row_blocks
 from plumecast.compute.resources import Budget
-from plumecast.operators.family import NOTHING, Conditions, Family, FittedMap, TrainingSet
+from plumecast.operators.family import (
+    NOTHING,
+    ComputedFields,
+    Conditions,
+    Family,
+    FittedMap,
+    TrainingSet,
+)
 from plumecast.operators.lift import fit_lift
 from plumecast.operators.targets import are_indicators, check_choice, target_sizes
 
@@ -92,7 +99,7 @@ class NeuralMap:
         yield none, like(np.zeros((none.size, *kinds), dtype=np.float32), fire)
         if not some.size:  # an empty fire needs no network
             return
-        torch, where = _torch(), _device(device)
+        torch, where = check_torch(), _device(device)
         from plumecast.operators.neural import training as neural
 
         network = self._network().to(where).eval()
@@ -104,23 +111,42 @@ class NeuralMap:
                 lifted = neural.as_tensor(channels).to(where)
                 extra = torch.from_numpy(scalars[rows]).to(where)
                 output = network(neural.join(lifted, extra, self.positions)).float()
-            own = output if is_torch_array(fire) else like(to_numpy(output), fire)
-            yield rows, self._own_units(own)
+            if not is_torch_array(fire):
+                output = like(to_numpy(output), fire)
+            xp = array_namespace(output)
+            scales, limits = (
+                like(own, output, output.dtype)[:, None, None]
+                for own in (self.target_scales, self.limits)
+            )
+            values = output * scales
+            for t, indicator in enumerate(self.indicators):
+                if indicator:
+                    values[:, t, ...] = 0.5 * (1.0 + xp.tanh(0.5 * output[:, t, ...]))
+            yield rows, xp.minimum(positive_part(values), limits)
 
     @property
     def inputs(self) -> int:
         """Number of input channels of the network."""
         return int(self.lift.channels) + self.scalars + 2 * self.positions
 
+    def untrained(self) -> Any:
+        """The network with random weights."""
+        from plumecast.operators.neural.nets import build
+
+        targets = len(self.indicators)
+        return build(
+            self.architecture, self.sizes, inputs=self.inputs, targets=targets, grid=self.shape
+        )
+
     def _network(self) -> Any:
-        torch = _torch()
+        torch = check_torch()
         from plumecast.operators.neural.training import as_tensor
 
         with torch.device("meta"):  # skips the random initialisation of the weights
-            network = self._untrained()
-        known = {name: as_tensor(values) for name, values in self.weights.items()}
+            network = self.untrained()
+        tensors = {name: as_tensor(values) for name, values in self.weights.items()}
         try:
-            network.load_state_dict(known, assign=True)
+            network.load_state_dict(tensors, assign=True)
         except RuntimeError as error:  # a name or a shape differs
             reason = str(error).split("\n", 1)[0]
             raise PlumecastError(
@@ -128,32 +154,12 @@ class NeuralMap:
             ) from None
         return network
 
-    def _untrained(self) -> Any:
-        from plumecast.operators.neural import nets as neural_nets
-
-        return neural_nets.build(
-            self.architecture,
-            self.sizes,
-            inputs=self.inputs,
-            targets=len(self.indicators),
-            grid=self.shape,
-        )
-
     def working_bytes(self) -> tuple[float, float]:
         """(fixed, per_row) working bytes: the activations of a block, half of those in training."""
         from plumecast.operators.neural import training as neural
 
         kept = neural.kept_bytes(self._network(), self.inputs, self.shape)
         return 0.5 * BLOCK * kept, 0.0
-
-    def _own_units(self, output: Array) -> Array:
-        xp = array_namespace(output)
-        values = output * like(self.target_scales, output, output.dtype)[:, None, None]
-        for t, indicator in enumerate(self.indicators):
-            if indicator:
-                values[:, t, ...] = 0.5 * (1.0 + xp.tanh(0.5 * output[:, t, ...]))
-        limits = like(self.limits, output, output.dtype)[:, None, None]
-        return xp.minimum(positive_part(values), limits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,15 +181,10 @@ def fit_neural_fields(training: TrainingSet, settings: Settings, resources: Budg
     own = settings.family_settings
     assert isinstance(own, NeuralSettings)
     check_choice(training.targets.shape, resources.limit)
-    lift = fit_lift(
-        training.fire,
-        settings.lift,
-        settings.products,
-        bins=settings.age_bins,
-        physics=training.given.physics,
-    )
+    lift = fit_lift(training.fire, settings.lift, settings.products, bins=settings.age_bins,
+                    physics=training.given.physics)  # fmt: skip
     name = resources.device.name
-    fitted, out_of_fold = fit_neural(
+    return fit_neural(
         training,
         lift,
         network=Network(settings.family),
@@ -192,16 +193,14 @@ def fit_neural_fields(training: TrainingSet, settings: Settings, resources: Budg
         limit=resources.limit,
         progress=lambda epoch: resources.progress(f"epoch {epoch.number} of {epoch.of}"),
     )
-    return FittedMap(fitted, out_of_fold.rows, out_of_fold)
 
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """Which network is trained; with `positions` it also sees the coordinates of the cells."""
+    """Which network is trained."""
 
     architecture: str = "unet"  # a key of SIZES
     sizes: Mapping[str, int] = field(default_factory=dict)  # in place of those of SIZES
-    positions: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,27 +226,24 @@ class Epoch:
     left_out_loss: float
 
 
-UNET_NETWORK, SCHEDULE = Network(), Schedule()
-
-
 def fit_neural(
     training: TrainingSet,
     lift: Any,
     *,
-    network: Network = UNET_NETWORK,
-    schedule: Schedule = SCHEDULE,
+    network: Network,
+    schedule: Schedule,
     device: str | None = None,
     limit: int | None = None,
     progress: Callable[[Epoch], None] | None = None,
-) -> tuple[NeuralMap, NeuralOutOfFold]:
-    """Train a network; also returns its predictions of the last fold, which it is not trained on.
+) -> FittedMap:
+    """Train a network; its out-of-fold predictions are of the last fold, which it does not see.
 
     The weights with the smallest loss on that fold are kept. With a `limit` in bytes, snapshots are
     read a few batches at a time. Fire and targets of each batch are shifted by random numbers of
     cells. `device` is a torch device, by default a GPU if there is one. On a CPU the same seed
     gives the same weights for any limit, unless the schedule's `seconds` end the training.
     """
-    torch = _torch()
+    torch = check_torch()
     from plumecast.operators.neural import training as neural
 
     fire, targets, folds = training.fire, training.targets, training.folds()
@@ -264,14 +260,14 @@ def fit_neural(
         schedule = replace(schedule, shift=round(SHIFT * min(untrained.shape)))
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(schedule.seed)
-        module = untrained._untrained().to(where)
+        module = untrained.untrained().to(where)
     ahead = neural.samples_ahead(limit, module, untrained.inputs, targets.shape, schedule.batch)
     stored = neural.StoredSamples(
         fire, given, targets, lift, untrained.target_scales, where, ahead, training.given.physics
     )
     samples = stored if ahead < fire.shape[0] else stored.read(np.arange(fire.shape[0]))
     neural.train(
-        neural.Task(module, samples, untrained.indicators, network.positions),
+        neural.NetworkTask(module, samples, untrained.indicators),
         torch.from_numpy(learn).to(where),
         torch.from_numpy(left_out).to(where),
         schedule,
@@ -279,28 +275,26 @@ def fit_neural(
     )
     values = {name: value.float().cpu().numpy() for name, value in module.state_dict().items()}
     fitted = replace(untrained, weights=values)
-    return fitted, NeuralOutOfFold(fitted, fire, training.given, left_out, str(where))
 
+    def predicted(some: Array | slice) -> Array:
+        rows = left_out[some]
+        return fitted.predict(fire[rows], training.given.at(rows), str(where))
 
-@dataclass(frozen=True, slots=True)
-class NeuralOutOfFold:
-    """Predictions of the snapshots of the last fold, computed when they are indexed."""
-
-    network: NeuralMap
-    fire: Array  # (M, *grid), an array or an object that gives one when indexed by rows
-    given: Conditions
-    rows: Array  # (m,)
-    device: str
-
-    def __getitem__(self, some: Array | slice) -> Array:
-        rows = self.rows[some]
-        return self.network.predict(self.fire[rows], self.given.at(rows), self.device)
+    out_of_fold = ComputedFields((left_out.size, *targets.shape[1:]), predicted)
+    return FittedMap(fitted, left_out, out_of_fold)
 
 
 def _describe(training: TrainingSet, lift: Any, network: Network, scalars: int) -> NeuralMap:
     """The map before training, without weights."""
-    fire, targets = training.fire, training.targets
-    chosen = _sizes(network.architecture, network.sizes)
+    fire, targets, architecture = training.fire, training.targets, network.architecture
+    if architecture not in SIZES:
+        raise PlumecastError(
+            f"architecture '{architecture}' is unknown; choose from {', '.join(SIZES)}"
+        )
+    for name in sorted(set(network.sizes) - set(SIZES[architecture])):
+        raise PlumecastError(
+            f"'{name}' is not a size of a {architecture}; it has {', '.join(SIZES[architecture])}"
+        )
     if len(fire.shape) != 3:
         raise PlumecastError(
             f"a network needs fields on a grid (y, x), got shape {fire.shape[1:]}; "
@@ -315,14 +309,14 @@ def _describe(training: TrainingSet, lift: Any, network: Network, scalars: int) 
         )
     return NeuralMap(
         lift=lift,
-        architecture=network.architecture,
-        sizes=chosen,
+        architecture=architecture,
+        sizes={**SIZES[architecture], **network.sizes},
         weights={},
         target_scales=np.where(indicators, 1.0, scales),
         limits=largest.astype(np.float64),
         indicators=tuple(indicators.tolist()),
         scalars=scalars,
-        positions=network.positions,
+        positions=True,
         shape=(int(fire.shape[1]), int(fire.shape[2])),
     )
 
@@ -337,22 +331,8 @@ def _scalars(scalars: Array | None, count: int, expected: int | None) -> Array:
     return np.ascontiguousarray(given, dtype=np.float32)
 
 
-def _sizes(architecture: str, sizes: Mapping[str, int]) -> dict[str, int]:
-    if architecture not in SIZES:
-        raise PlumecastError(
-            f"architecture '{architecture}' is unknown; choose from {', '.join(SIZES)}"
-        )
-    unknown = sorted(set(sizes) - set(SIZES[architecture]))
-    if unknown:
-        raise PlumecastError(
-            f"'{unknown[0]}' is not a size of a {architecture}; it has "
-            f"{', '.join(SIZES[architecture])}"
-        )
-    return {**SIZES[architecture], **sizes}
-
-
 def _device(name: str | None) -> Any:
-    torch = _torch()
+    torch = check_torch()
     if name is None:
         name = "cuda" if torch.cuda.is_available() else "cpu"
     try:
@@ -363,12 +343,8 @@ def _device(name: str | None) -> Any:
         ) from error
 
 
-def check_torch() -> None:
-    """Raise if PyTorch is not installed."""
-    _torch()
-
-
-def _torch() -> Any:
+def check_torch() -> Any:
+    """PyTorch; raises if it is not installed."""
     return require("torch", "neural", "a neural network")
 
 

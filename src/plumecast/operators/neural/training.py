@@ -48,17 +48,17 @@ gradients and work arrays of convolutions. Up to 1.9 was measured on a CPU."""
 
 
 @dataclass(frozen=True, slots=True)
-class Samples:
+class NetworkSamples:
     """Snapshots as tensors on one device."""
 
     lifted: Tensor  # (M, C, y, x)
     scalars: Tensor  # (M, P)
     targets: Tensor  # (M, T, y, x), in units of their root mean square; indicators are 0 or 1
 
-    def __getitem__(self, rows: Tensor) -> Samples:
-        return Samples(self.lifted[rows], self.scalars[rows], self.targets[rows])
+    def __getitem__(self, rows: Tensor) -> NetworkSamples:
+        return NetworkSamples(self.lifted[rows], self.scalars[rows], self.targets[rows])
 
-    def batches(self, rows: Tensor, size: int) -> Iterator[Samples]:
+    def batches(self, rows: Tensor, size: int) -> Iterator[NetworkSamples]:
         """These rows in their order, `size` at a time."""
         for some in rows.split(size):
             yield self[some]
@@ -77,13 +77,13 @@ class StoredSamples:
     ahead: int  # snapshots in memory at a time
     physics: Array | None = None  # (M, K, y, x), like the fire
 
-    def batches(self, rows: Tensor, size: int) -> Iterator[Samples]:
+    def batches(self, rows: Tensor, size: int) -> Iterator[NetworkSamples]:
         """These rows in their order, `size` at a time, a divisor of `ahead`."""
         for part in rows.split(self.ahead):
             ascending, order = part.sort()
             yield from self.read(ascending.cpu().numpy()).batches(order.argsort(), size)
 
-    def read(self, rows: Array) -> Samples:
+    def read(self, rows: Array) -> NetworkSamples:
         """Some rows on the device; the lifted input in half precision on a GPU."""
         grid = self.fire.shape[1:]
         single = {"device": self.device, "dtype": torch.float32}
@@ -94,15 +94,11 @@ class StoredSamples:
         for part in row_blocks(rows.size, READ_ROWS):
             some = rows[part]
             carried = None if self.physics is None else self.physics[some]
-            lifted[part] = torch.from_numpy(lifted_fields(self.lift, self.fire[some], carried))
+            channels = self.lift(self.fire[some], physics=carried)
+            lifted[part] = torch.from_numpy(np.ascontiguousarray(channels, dtype=np.float32))
             own = self.targets[some].astype(np.float32, copy=False) / scales
             targets[part] = torch.from_numpy(np.ascontiguousarray(own))
-        return Samples(lifted, torch.from_numpy(self.scalars[rows]).to(self.device), targets)
-
-
-def lifted_fields(lift: Lift, fire: Array, physics: Array | None = None) -> Array:
-    """(M, y, x) → (M, C, y, x) in single precision."""
-    return np.ascontiguousarray(lift(fire, physics=physics), dtype=np.float32)
+        return NetworkSamples(lifted, torch.from_numpy(self.scalars[rows]).to(self.device), targets)
 
 
 def as_tensor(array: Array) -> Tensor:
@@ -200,15 +196,15 @@ def loss(output: Tensor, targets: Tensor, indicators: tuple[bool, ...], inside: 
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class NetworkTask:
     """A network and the snapshots it is trained on."""
 
     network: nn.Module
-    samples: Samples | StoredSamples
+    samples: NetworkSamples | StoredSamples
     indicators: tuple[bool, ...]
-    positions: bool
+    positions: bool = True  # whether the network sees the coordinates of the cells
 
-    def loss(self, some: Samples, by: tuple[int, int] = (0, 0)) -> Tensor:
+    def loss(self, some: NetworkSamples, by: tuple[int, int] = (0, 0)) -> Tensor:
         """Mean loss of some snapshots; fire and targets are shifted by whole cells along y and x.
 
         Cells that come from outside the grid are zero in the fire and are excluded from the loss.
@@ -230,7 +226,7 @@ class Task:
 
 
 def train(
-    task: Task,
+    task: NetworkTask,
     learn: Tensor,
     left_out: Tensor,
     schedule: Schedule,
@@ -251,12 +247,16 @@ def train(
         total, steps = torch.zeros((), device=learn.device), 0
         for some in task.samples.batches(order, schedule.batch):
             done = (epoch + steps / planned) / schedule.epochs
-            fraction = max(done, _spent(start, schedule))
+            spent = time.perf_counter() - start
+            fraction = done if schedule.seconds is None else max(done, spent / schedule.seconds)
             if fraction >= 1.0:
                 break
             for group in optimiser.param_groups:
                 group["lr"] = schedule.learning_rate * rate(fraction)
-            total += _step(task, some, optimiser, _random_shift(schedule.shift or 0, generator))
+            by, reach = (0, 0), schedule.shift or 0
+            if reach:
+                by = tuple(torch.randint(-reach, reach + 1, (2,), generator=generator).tolist())
+            total += _step(task, some, optimiser, by)
             steps += 1
         error = task.mean_loss(left_out, schedule.batch)
         if error < best:
@@ -281,19 +281,8 @@ def rate(fraction: float) -> float:
     return 0.5 + 0.5 * math.cos(math.pi * (fraction - WARM_UP) / (1.0 - WARM_UP))
 
 
-def _spent(start: float, schedule: Schedule) -> float:
-    return 0.0 if schedule.seconds is None else (time.perf_counter() - start) / schedule.seconds
-
-
-def _random_shift(largest: int, generator: torch.Generator) -> tuple[int, int]:
-    if largest == 0:
-        return 0, 0
-    down, right = torch.randint(-largest, largest + 1, (2,), generator=generator).tolist()
-    return down, right
-
-
 def _step(
-    task: Task, some: Samples, optimiser: torch.optim.Optimizer, by: tuple[int, int]
+    task: NetworkTask, some: NetworkSamples, optimiser: torch.optim.Optimizer, by: tuple[int, int]
 ) -> Tensor:
     value = task.loss(some, by)
     optimiser.zero_grad(set_to_none=True)

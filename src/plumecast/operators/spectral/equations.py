@@ -54,12 +54,12 @@ class Equations:
     @staticmethod
     def stacked(parts: Sequence[Equations]) -> Equations:
         """The equations of several parts, (P F, …), so that one call solves them all."""
-        xp = array_namespace(parts[0].gram)
-        gram, cross, size = (
-            xp.concat([getattr(part, name) for part in parts], axis=0)
-            for name in ("gram", "cross", "size")
+        concat = array_namespace(parts[0].gram).concat
+        return Equations(
+            concat([part.gram for part in parts], axis=0),
+            concat([part.cross for part in parts], axis=0),
+            concat([part.size for part in parts], axis=0),
         )
-        return Equations(gram, cross, size)
 
     def scale(self) -> float:
         """Mean diagonal of the Gram matrices."""
@@ -68,11 +68,9 @@ class Equations:
 
     def at(self, chosen: Array) -> Equations:
         """The equations of some frequencies."""
-        xp = array_namespace(self.gram)
-        gram, cross, size = (
-            xp.take(each, chosen, axis=0) for each in (self.gram, self.cross, self.size)
-        )
-        return Equations(gram, cross, size)
+        take = array_namespace(self.gram).take
+        arrays = (self.gram, self.cross, self.size)
+        return Equations(*(take(each, chosen, axis=0) for each in arrays))
 
     def solve(self, penalty: float | np.ndarray, towards: Array | None = None) -> Array:
         """(F, C, T) weights that minimise the error plus penalty · |W − towards|².

@@ -51,7 +51,6 @@ from plumecast.operators.spectral.systems import (
     solve_totals,
 )
 from plumecast.operators.spectral.transform import (
-    BUDGET,
     Frequencies,
     choose_frequencies,
     make_transform,
@@ -108,14 +107,9 @@ def fit_spectral_fields(training: TrainingSet, settings: Settings, resources: Bu
     assert isinstance(own, SpectralSettings)
     if own.correction:  # raises before the long fit if the limit is too small
         correction_rows(training.groups, training.targets.shape, resources.limit)
-    lift = fit_lift(
-        training.fire,
-        settings.lift,
-        settings.products,
-        bins=settings.age_bins,
-        covariates=training.given.covariates,
-        physics=training.given.physics,
-    )
+    given = training.given
+    lift = fit_lift(training.fire, settings.lift, settings.products, bins=settings.age_bins,
+                    covariates=given.covariates, physics=given.physics)  # fmt: skip
     fitted, out_of_fold, sums = fit_spectral(
         training, lift, layers=own.layers, resources=resources, updatable=settings.updatable
     )
@@ -131,7 +125,6 @@ def fit_spectral(
     lift: Lift,
     *,
     layers: int = 3,
-    budget: int = BUDGET,
     resources: Budget = DEFAULT_BUDGET,
     updatable: bool = False,
 ) -> tuple[SpectralMap, SpectralOutOfFold, LayerSums | None]:
@@ -140,7 +133,7 @@ def fit_spectral(
     With `updatable` the sums of the last layer, for `update_spectral`, are returned too.
     Fires and targets are read block by block: once for the scales of the targets and once for every
     layer. Folds are left out in turn to choose penalties and to compute the inputs of the next
-    layer. At most `budget` frequencies are kept. The map is on the host. Only the first output
+    layer. The map is on the host. Only the first output
     feeds the next layer (`training.leading`): the targets of further outputs are further right-hand
     sides, which change neither the systems nor the weights of the first output.
     """
@@ -150,7 +143,7 @@ def fit_spectral(
     names, members = np.unique(training.folds(), return_inverse=True)
     if names.size < 2:
         raise PlumecastError("a spectral operator needs at least two ignitions to leave one out")
-    frequencies = choose_frequencies(fire.shape[1:], budget)
+    frequencies = choose_frequencies(fire.shape[1:])
     example = resources.put(np.zeros(1, dtype=np.float32))
     transform = make_transform(frequencies, example)
     scenarios = int(numbers.max() + 1)
@@ -238,26 +231,25 @@ class SpectralOutOfFold:
 
     def equations(self, runner: Runner | None = None) -> list[Parts]:
         """Normal equations of the next layer, by scenario and fold; one pass over all snapshots."""
-        size = self.blocks.block * TASK_BLOCKS
+        size, scenarios = self.blocks.block * TASK_BLOCKS, int(self.scenarios.max()) + 1
+        folds = int(self.folds.max()) + 1
         tasks = [
-            _Task(scenario, fold, rows)
-            for scenario in range(int(self.scenarios.max()) + 1)
-            for fold in range(int(self.folds.max()) + 1)
+            (scenario, fold, rows)
+            for scenario in range(scenarios)
+            for fold in range(folds)
             for rows in row_parts(
                 np.flatnonzero((self.scenarios == scenario) & (self.folds == fold)), size
             )
         ]
-        sums: list[Parts] = [
-            [None] * (int(self.folds.max()) + 1) for _ in range(int(self.scenarios.max()) + 1)
-        ]
-        found: Iterator[Equations]
+        sums: list[Parts] = [[None] * folds for _ in range(scenarios)]
+        parts: Iterator[Equations]
         if runner is None:
-            found = map_threads(lambda task: _task_equations(self, task), tasks, self._threads())
+            parts = map_threads(lambda task: _equations(self, task), tasks, self._threads())
         else:
-            found = runner.map(_task_equations, self, tasks)
-        for task, part in zip(tasks, found, strict=True):
-            known = sums[task.scenario][task.fold]
-            sums[task.scenario][task.fold] = part if known is None else known + part
+            parts = runner.map(_equations, self, tasks)
+        for (scenario, fold, _), part in zip(tasks, parts, strict=True):
+            before = sums[scenario][fold]
+            sums[scenario][fold] = part if before is None else before + part
         return sums
 
     def _threads(self) -> int:
@@ -282,23 +274,15 @@ class SpectralOutOfFold:
             (np.flatnonzero((kinds == kind).all(axis=1)), self.steps(*kind))
             for kind in np.unique(kinds, axis=0)
         ]
-        found = ((own, self.blocks.predictions(wanted[own], steps)) for own, steps in members)
+        parts = ((own, self.blocks.predictions(wanted[own], steps)) for own, steps in members)
         shape = (wanted.size, *self.blocks.targets.shape[1:])
-        return assembled(found, shape, self.blocks.transform.example)
+        return assembled(parts, shape, self.blocks.transform.example)
 
 
-@dataclass(frozen=True, slots=True)
-class _Task:
-    """Some snapshots of one scenario and fold."""
-
-    scenario: int
-    fold: int
-    rows: Array
-
-
-def _task_equations(out_of_fold: SpectralOutOfFold, task: _Task) -> Equations:
-    steps = out_of_fold.steps(task.scenario, task.fold)
-    return out_of_fold.blocks.equations(task.rows, steps)
+def _equations(out_of_fold: SpectralOutOfFold, task: tuple[int, int, Array]) -> Equations:
+    """Normal equations of some snapshots of one scenario and fold."""
+    scenario, fold, rows = task
+    return out_of_fold.blocks.equations(rows, out_of_fold.steps(scenario, fold))
 
 
 def _layer(
@@ -315,12 +299,8 @@ def _layer(
         positive = sizes[sizes > 0.0] / scale
         starts = np.quantile(positive, RAMPS) if positive.size else np.zeros(len(RAMPS))
         knots.append(np.concatenate([[0.0], starts]))
-    return Layer(
-        paired_weights(weights),
-        np.stack(knots).astype(np.float32),
-        limits.astype(np.float32),
-        signed,
-    )
+    ramps = np.stack(knots).astype(np.float32)
+    return Layer(paired_weights(weights), ramps, limits.astype(np.float32), signed)
 
 
 def update_spectral(

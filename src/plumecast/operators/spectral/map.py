@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TypeAlias
 
 import numpy as np
@@ -106,29 +105,17 @@ class SpectralMap:
         for number in np.unique(numbers):
             steps = [(layer, like(layer.weights[int(number), ...], fire)) for layer in self.layers]
             parts = row_parts(np.flatnonzero(numbers == number), size)
-            blocks = (
-                (
-                    take_rows(fire, rows),
-                    None if given.covariates is None else given.covariates[rows],
-                    None if given.physics is None else take_rows(given.physics, rows),
-                )
-                for rows in parts
-            )
-            predict = partial(_block_through, self.lift, transform, steps)
+
+            def predict(rows: Array, steps: Steps = steps) -> Array:
+                covariates = None if given.covariates is None else given.covariates[rows]
+                physics = None if given.physics is None else take_rows(given.physics, rows)
+                ages = fire_block(take_rows(fire, rows))
+                lifted = lifted_spectra(self.lift, transform, ages, covariates, physics)
+                return through(lifted, transform, steps)
+
             threads = min(cores(), len(parts)) if is_numpy_array(fire) else 1
-            for rows, values in zip(parts, map_threads(predict, blocks, threads), strict=True):
+            for rows, values in zip(parts, map_threads(predict, parts, threads), strict=True):
                 yield rows, snapshot_first(values * like(self.target_scales, values, values.dtype))
-
-
-def _block_through(
-    lift: Lift,
-    transform: Transform,
-    steps: Steps,
-    block: tuple[Array, Array | None, Array | None],
-) -> Array:
-    fire, covariates, physics = block
-    lifted = lifted_spectra(lift, transform, fire_block(fire), covariates, physics)
-    return through(lifted, transform, steps)
 
 
 def through(lifted: Array, transform: Transform, steps: Steps) -> Array:
@@ -152,8 +139,8 @@ def _products(spectra: Array, weights: Array) -> Array:
     xp = array_namespace(spectra)
     count, channels, targets, _ = weights.shape
     rows = xp.reshape(spectra, (spectra.shape[0], -1, spectra.shape[-1]))
-    found = rows @ xp.reshape(weights, (count, channels, 2 * targets))
-    return xp.reshape(found, (*spectra.shape[:-1], targets, 2))
+    products = rows @ xp.reshape(weights, (count, channels, 2 * targets))
+    return xp.reshape(products, (*spectra.shape[:-1], targets, 2))
 
 
 def _convolved(products: Array) -> Array:
@@ -228,13 +215,6 @@ def fire_block(fire: Array) -> Array:
     return contiguous(xp.astype(xp.moveaxis(fire, 0, -1), xp.float32, copy=False))
 
 
-def target_block(targets: Array, scales: Array) -> Array:
-    """(B, T, *grid) → (*grid, B, T), divided by the (T,) scales; float32 in row-major order."""
-    xp = array_namespace(targets)
-    fields = xp.moveaxis(targets, (0, 1), (-2, -1)) / like(scales, targets)
-    return contiguous(xp.astype(fields, xp.float32))
-
-
 def snapshot_first(fields: Array) -> Array:
     """(*grid, B, T) → (B, T, *grid)."""
     return array_namespace(fields).moveaxis(fields, (-2, -1), (0, 1))
@@ -282,7 +262,10 @@ class SpectralBlocks:
         """Normal equations of some snapshots, whose inputs pass through the previous layers."""
         total: Equations | None = None
         for some in row_parts(rows, self.block):
-            targets = target_block(self._on_device(self.targets, some), self.scales)
+            fields = self._on_device(self.targets, some)
+            xp = array_namespace(fields)
+            last = xp.moveaxis(fields, (0, 1), (-2, -1)) / like(self.scales, fields)
+            targets = contiguous(xp.astype(last, xp.float32))  # (*grid, B, T)
             pairs = self.inputs(some, steps), self.transform.spectra(targets)
             part = Equations.of(*(to_complex(own[:, 0, ...], own[:, 1, ...]) for own in pairs))
             total = part if total is None else total + part

@@ -43,19 +43,6 @@ class Choice:
     error: np.ndarray  # (rings, T), out-of-fold error
 
 
-def _better(choices: list[Choice]) -> Choice:
-    """The only choice, or of two the one with the smaller error, by ring and target."""
-    if len(choices) == 1:
-        return choices[0]
-    apart, shared = choices
-    better = shared.error < apart.error
-    return Choice(
-        np.where(better, shared.index, apart.index),
-        better,
-        np.minimum(shared.error, apart.error),
-    )
-
-
 @dataclass(frozen=True, slots=True)
 class Choices:
     """What the out-of-fold errors of a layer choose; its weights then follow from sums alone."""
@@ -63,11 +50,6 @@ class Choices:
     points: np.ndarray | None  # (T,), into POINTWISE; None without pointwise weights
     common: Choice  # of all scenarios together
     own: tuple[Choice, ...]  # of every scenario
-
-    @property
-    def needs_common(self) -> bool:
-        """Whether weights of a scenario are regularised towards those of all scenarios."""
-        return any(choice.shared.any() for choice in self.own)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,35 +79,30 @@ class Systems:
         by the out-of-fold error for every ring and target. Weights of all scenarios, or of a single
         one, may be regularised towards a pointwise combination of the channels.
         """
-        rings = _rings(self.frequencies)
-        scale = self.scale()
-        folds = self.folds()
+        rings, folds = _Rings(_ring_numbers(self.frequencies), self.scale()), self.folds()
         best, whole, without = self._pointwise(folds)
-        points = whole, without
-        common, choices = self._choose(rings, scale, folds, points)
-        chosen = Choices(best, common, tuple(choices))
-        solver = _RingSolver(rings, scale)
-        prior = whole
+        common, choices = self._choose(rings, folds, without)
+        prior: Array | None = whole
         if len(self.parts) > 1:
-            prior, without = None, [None] * len(folds)
-            if chosen.needs_common:
+            points, without, prior = without, [None] * len(folds), None
+            if any(choice.shared.any() for choice in choices):
                 everything = _total(list(folds))
-                prior = solver(everything, common, points[0])
+                prior = rings.solve(everything, common, whole)
                 without = [
-                    solver(everything - part, common, own)
-                    for part, own in zip(folds, points[1], strict=True)
+                    rings.solve(everything - part, common, own)
+                    for part, own in zip(folds, points, strict=True)
                 ]
         weights, left_out = [], []
         for own, choice in zip(self.parts, choices, strict=True):
             total = _total(own)
-            weights.append(solver(total, choice, prior))
+            weights.append(rings.solve(total, choice, prior))
             left_out.append(
                 [
-                    weights[-1] if part is None else solver(total - part, choice, towards)
+                    weights[-1] if part is None else rings.solve(total - part, choice, towards)
                     for part, towards in zip(own, without, strict=True)
                 ]
             )
-        return weights, left_out, chosen
+        return weights, left_out, Choices(best, common, tuple(choices))
 
     def _pointwise(
         self, folds: list[Equations]
@@ -151,105 +128,95 @@ class Systems:
         return best, _pointwise_weights(whole, best, scale, weight.size), without
 
     def _choose(
-        self,
-        rings: np.ndarray,
-        scale: float,
-        all_scenarios: list[Equations],
-        points: tuple[Array | None, list[Array | None]],
+        self, rings: _Rings, all_scenarios: list[Equations], points: list[Array | None]
     ) -> tuple[Choice, list[Choice]]:
         """The choices for all scenarios together and for each, on a sample of the frequencies.
 
         `all_scenarios` are the equations of every fold, summed over scenarios; `points` are
-        weights that they may be regularised towards, of all folds and without each.
+        weights without each fold that they may be regularised towards.
         """
-        chosen = _sample(rings)
+        members = [np.flatnonzero(rings.numbers == ring) for ring in range(RINGS)]
+        spaced = [own[:: -(-own.size // SCANNED)] for own in members if own.size]
+        chosen = np.sort(np.concatenate(spaced))
+        sampled = _Rings(rings.numbers[chosen], rings.scale)
         weight = self.frequencies.weight()[chosen, None]
-        scan = _Scan(rings[chosen], weight, scale)
         some = like(chosen, all_scenarios[0].gram)
         folds: Parts = [part.at(some) for part in all_scenarios]
         xp = array_namespace(all_scenarios[0].gram)
-        towards = [None if own is None else xp.take(own, some, axis=0) for own in points[1]]
-        given = [own for own in towards if own is not None]
-        common = _better(scan(folds, given or None))
+        towards = [None if own is None else xp.take(own, some, axis=0) for own in points]
+        common = sampled.choose(folds, weight, [own for own in towards if own is not None])
         if len(self.parts) == 1:
             return common, [common]
-        solver = _RingSolver(rings[chosen], scale)
         whole = _total(folds)
         prior = [
-            solver(whole - part, common, own)
+            sampled.solve(whole - part, common, own)
             for part, own in zip(folds, towards, strict=True)
             if part is not None
         ]
-        choices = []
-        for own in self.parts:
-            sampled: Parts = [None if part is None else part.at(some) for part in own]
-            choices.append(_better(scan(sampled, prior)))
-        return common, choices
+        return common, [
+            sampled.choose([None if part is None else part.at(some) for part in own], weight, prior)
+            for own in self.parts
+        ]
 
 
 @dataclass(frozen=True, slots=True)
-class _Scan:
-    """Compare penalties by their out-of-fold errors."""
+class _Rings:
+    """Penalties by ring of frequencies and target: their choice, and solutions with them."""
 
-    rings: np.ndarray  # (F,)
-    weight: np.ndarray  # (F, 1)
+    numbers: np.ndarray  # (F,), ring of every frequency
     scale: float  # multiplies PENALTIES
 
-    def __call__(self, parts: Parts, towards: list[Array] | None = None) -> list[Choice]:
-        """The best penalties for weights regularised to zero, and with `towards` also for weights
-        regularised towards those, from the same factorisations."""
+    def choose(self, parts: Parts, weight: np.ndarray, towards: list[Array]) -> Choice:
+        """The penalties with the smallest out-of-fold errors, weighted (F, 1) over frequencies.
+
+        They are those of weights regularised to zero or, if these are given, `towards` the weights
+        of every fold, whichever has the smaller error, from the same factorisations.
+        """
         whole = _total(parts)
         xp = array_namespace(whole.gram)
-        known = {number: part for number, part in enumerate(parts) if part is not None}
-        own = Equations.stacked(list(known.values()))
-        others = Equations.stacked([whole - part for part in known.values()])
+        there = {number: part for number, part in enumerate(parts) if part is not None}
+        left_out = Equations.stacked(list(there.values()))
+        others = Equations.stacked([whole - part for part in there.values()])
         priors: list[Array | None] = [None]
-        if towards is not None:
-            priors.append(xp.concat([towards[number] for number in known], axis=0))
-        found = []
+        if towards:
+            priors.append(xp.concat([towards[number] for number in there], axis=0))
+        sums = []
         for penalty in PENALTIES:  # all folds at once; nothing is copied to the host in between
             solved = others.solve_each(penalty * self.scale, priors)
-            errors = xp.stack([own.error(weights) for weights in solved])
-            errors = xp.reshape(errors, (len(priors), len(known), *whole.size.shape))
-            found.append(xp.sum(errors, axis=1, dtype=xp.float64))
-        by_kind = to_numpy(xp.stack(found, axis=1))
-        return [self._best(errors, kind == 1) for kind, errors in enumerate(by_kind)]
-
-    def _best(self, errors: np.ndarray, shared: bool) -> Choice:
-        """The penalties with the smallest of the (penalties, F, T) errors, by ring and target."""
-        weighted = errors * self.weight
-        by_ring = np.stack(
-            [np.sum(weighted[:, self.rings == ring], axis=1) for ring in range(RINGS)], axis=1
+            errors = xp.stack([left_out.error(weights) for weights in solved])
+            errors = xp.reshape(errors, (len(priors), len(there), *whole.size.shape))
+            sums.append(xp.sum(errors, axis=1, dtype=xp.float64))
+        choices = []
+        for shared, by_penalty in enumerate(to_numpy(xp.stack(sums, axis=1))):
+            weighted = by_penalty * weight
+            rings = [np.sum(weighted[:, self.numbers == ring], axis=1) for ring in range(RINGS)]
+            by_ring = np.stack(rings, axis=1)
+            known = np.where(np.isfinite(by_ring), by_ring, np.inf)
+            index = np.argmin(known, axis=0)
+            choices.append(Choice(index, np.full(index.shape, bool(shared)), np.min(known, axis=0)))
+        apart, shared_choice = choices[0], choices[-1]
+        better = shared_choice.error < apart.error
+        return Choice(
+            np.where(better, shared_choice.index, apart.index),
+            better,
+            np.minimum(shared_choice.error, apart.error),
         )
-        known = np.where(np.isfinite(by_ring), by_ring, np.inf)
-        index = np.argmin(known, axis=0)
-        return Choice(index, np.full(index.shape, shared), np.min(known, axis=0))
 
-
-@dataclass(frozen=True, slots=True)
-class _RingSolver:
-    """Solve the systems with the chosen penalty of every ring and target."""
-
-    rings: np.ndarray  # (F,)
-    scale: float  # multiplies PENALTIES
-
-    def __call__(self, equations: Equations, choice: Choice, prior: Array | None = None) -> Array:
+    def solve(self, equations: Equations, choice: Choice, prior: Array | None = None) -> Array:
         """(F, C, T) weights; each system is factorised once per distinct penalty of its targets.
 
         The first penalties of all rings are solved in one call, then the second ones, and so on.
         """
         xp = array_namespace(equations.gram)
         if prior is not None:
-            shared = choice.shared[self.rings][:, None, :].astype(np.float32)
+            shared = choice.shared[self.numbers][:, None, :].astype(np.float32)
             prior = prior * like(shared, equations.size) if shared.any() else None
         distinct = [np.unique(own) for own in choice.index]  # by ring
-        row = np.zeros(
-            (self.rings.size, choice.index.shape[1]), dtype=np.int64
-        )  # of every solution
+        row = np.zeros((self.numbers.size, choice.index.shape[1]), dtype=np.int64)  # of solutions
         pieces, before = [], 0
         for turn in range(max(own.size for own in distinct)):
             own = np.array([known[turn] if turn < known.size else -1 for known in distinct])
-            own = own[self.rings]  # (F,), −1 where all penalties of the ring were solved
+            own = own[self.numbers]  # (F,), −1 where all penalties of the ring were solved
             some = np.flatnonzero(own >= 0)
             here = like(some, equations.gram)
             towards = None if prior is None else xp.take(prior, here, axis=0)
@@ -257,7 +224,7 @@ class _RingSolver:
             pieces.append(equations.at(here).solve(penalty, towards))
             number = np.zeros(own.size, dtype=np.int64)
             number[some] = before + np.arange(some.size)
-            row = np.where(choice.index[self.rings] == own[:, None], number[:, None], row)
+            row = np.where(choice.index[self.numbers] == own[:, None], number[:, None], row)
             before += some.size
         solved = xp.concat(pieces, axis=0)
         columns = [
@@ -276,41 +243,34 @@ def solve_totals(
     relative to the mean diagonal of the sums, so they grow with the number of snapshots.
     """
     everything = _total(totals)
-    solver = _RingSolver(_rings(frequencies), everything.scale())
+    rings = _Rings(_ring_numbers(frequencies), everything.scale())
     prior = None
     if choices.points is not None:
         weight = frequencies.weight()
         whole = everything.summed(weight)
         prior = _pointwise_weights(whole, choices.points, whole.scale(), weight.size)
     if len(totals) > 1:
-        prior = solver(everything, choices.common, prior) if choices.needs_common else None
-    return [solver(total, choice, prior) for total, choice in zip(totals, choices.own, strict=True)]
+        shared = any(choice.shared.any() for choice in choices.own)
+        prior = rings.solve(everything, choices.common, prior) if shared else None
+    pairs = zip(totals, choices.own, strict=True)
+    return [rings.solve(total, choice, prior) for total, choice in pairs]
 
 
 def _pointwise_weights(equations: Equations, best: np.ndarray, scale: float, count: int) -> Array:
     """(F, C, T) pointwise weights with the chosen penalty of every target, F = `count`."""
     xp = array_namespace(equations.gram)
-    found = {i: equations.solve(POINTWISE[i] * scale) for i in set(best.tolist())}
-    columns = [found[i][:, :, t : t + 1] for t, i in enumerate(best.tolist())]
+    solved = {i: equations.solve(POINTWISE[i] * scale) for i in set(best.tolist())}
+    columns = [solved[i][:, :, t : t + 1] for t, i in enumerate(best.tolist())]
     own = xp.concat(columns, axis=2)
     return xp.broadcast_to(own, (count, *own.shape[1:]))
 
 
 def _total(parts: Parts | list[Equations]) -> Equations:
-    known = [part for part in parts if part is not None]
-    total = known[0]
-    for part in known[1:]:
-        total = total + part
-    return total
+    first, *others = [part for part in parts if part is not None]
+    return sum(others, start=first)
 
 
-def _sample(rings: np.ndarray) -> np.ndarray:
-    """Sorted indices of frequencies, evenly spaced within every ring."""
-    members = [np.flatnonzero(rings == ring) for ring in range(RINGS)]
-    return np.sort(np.concatenate([own[:: -(-own.size // SCANNED)] for own in members if own.size]))
-
-
-def _rings(frequencies: Frequencies) -> np.ndarray:
+def _ring_numbers(frequencies: Frequencies) -> np.ndarray:
     """(F,) ring of every frequency by its magnitude; inner rings have fewer frequencies."""
     radius = frequencies.radius()
     edges = np.quantile(radius, np.linspace(0.0, 1.0, RINGS + 1)[1:-1] ** 2)
@@ -333,15 +293,15 @@ class LayerSums:
     def totals(self, example: Array) -> list[Equations]:
         """The equations of every scenario, on the device of `example`."""
         rows, columns = np.triu_indices(self.cross.shape[2])
-        found = []
+        totals = []
         for packed, cross, size in zip(self.gram, self.cross, self.size, strict=True):
             upper = _as_complex(packed)
             gram = np.zeros((*upper.shape[:1], cross.shape[1], cross.shape[1]), upper.dtype)
             gram[:, columns, rows] = upper.conj()
             gram[:, rows, columns] = upper
             arrays = (gram, _as_complex(cross), size)
-            found.append(Equations(*(like(each, example) for each in arrays)))
-        return found
+            totals.append(Equations(*(like(each, example) for each in arrays)))
+        return totals
 
 
 def layer_sums(totals: list[Equations], choices: Choices) -> LayerSums:

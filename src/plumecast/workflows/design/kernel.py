@@ -33,7 +33,7 @@ from plumecast.compute.linalg import cholesky, solve_lower
 from plumecast.data.covariates import own_winds, read_wind
 from plumecast.data.layout import fit_layout
 from plumecast.operators.carried.transport import plan_transport
-from plumecast.operators.family import Conditions
+from plumecast.operators.family import ComputedFields, Conditions
 from plumecast.operators.lift import Lift, fit_lift
 from plumecast.operators.pca import Truncation, fit_truncated_basis
 from plumecast.operators.settings import PRESETS, Settings
@@ -42,7 +42,7 @@ from plumecast.operators.spectral.transform import (
     choose_frequencies,
     make_transform,
 )
-from plumecast.operators.wind_frame import CarriedFields, EncodedFields
+from plumecast.operators.wind_frame import carried_fields, encoded_fields
 from plumecast.surrogate.fit_lifted import grid_spacing, wind_frame_of
 from plumecast.surrogate.weather import (
     fire_history,
@@ -92,7 +92,7 @@ def surrogate_features(
     for part in parts:
         values = part[FIRE].transpose("snapshot", *field.dims).values.astype(np.float32)
         wind = read_wind(part)
-        fire, carried = EncodedFields(values, field.shape, (), frame, wind), None
+        fire, carried = encoded_fields(values, field.shape, (), frame, wind), None
         if carrier is not None:
             conditions = Conditions(
                 wind=wind,
@@ -100,7 +100,7 @@ def surrogate_features(
                 fuel=fuel_loads(part, field.dims),
                 history=fire_history(part, values),
             )
-            carried = CarriedFields(values, carrier, conditions, frame, lambda array: array)
+            carried = carried_fields(values, carrier, conditions, frame, lambda array: array)
         if lift is None:
             some = sampled_rows(part.sizes["snapshot"], LIFT_ROWS)
             lift = fit_lift(
@@ -114,7 +114,7 @@ def surrogate_features(
     return features
 
 
-def _spectral_rows(fire: EncodedFields, carried: CarriedFields | None, lift: Lift) -> Array:
+def _spectral_rows(fire: ComputedFields, carried: ComputedFields | None, lift: Lift) -> Array:
     """(M, D): low frequencies of the channels about the centre of the burned cells.
 
     Low are those with a wavelength of at least WAVELENGTH along each axis of the padded grid.

@@ -10,7 +10,7 @@ import xarray as xr
 
 import plumecast as pc
 from plumecast.base.checkpoints import INTERVAL
-from plumecast.scores.quantity_blocks import read_as
+from plumecast.scores.reading import read_as
 from support.snapshots import make_snapshots
 
 SMOKE = {"smoke": {"units": "ug m-3", INTERVAL: 6.0}}
@@ -28,7 +28,7 @@ def in_blocks(data: xr.Dataset, size: int) -> list[xr.Dataset]:
 
 
 @pytest.mark.parametrize("quantity", ["mean", "dose", "between"])
-@pytest.mark.parametrize("size", [4, 8, 12])  # whole fires
+@pytest.mark.parametrize("size", [4, 12])  # whole fires
 def test_blocks_have_the_quantity_of_the_whole(predicted, quantity, size):
     reading = read_as(SMOKE, quantity)
     blocks = reading.applied(in_blocks(predicted, size), keep=True)
@@ -41,13 +41,6 @@ def test_blocks_have_the_quantity_of_the_whole(predicted, quantity, size):
     np.testing.assert_array_equal(found[f"smoke_{quantity}"], whole)
     assert found[f"smoke_{quantity}"].attrs == whole.attrs
     xr.testing.assert_identical(found.smoke, predicted.smoke)
-
-
-def test_sums_are_left_out_on_request(predicted):
-    reading = read_as(SMOKE, "dose")
-    (block,) = reading.applied([predicted], keep=False)
-    assert list(block.data_vars) == ["smoke_dose"] == reading.written(["smoke"], keep=False)
-    assert reading.written(["smoke"], keep=True) == ["smoke_dose", "smoke"]
 
 
 def with_bars(predicted: xr.Dataset) -> xr.Dataset:
@@ -89,41 +82,6 @@ def test_smoke_between_snapshots_has_no_error_bars(predicted):
     assert reading.written(["smoke", "lower", "upper"], keep=False) == ["smoke_between"]
 
 
-def test_without_an_interval_the_sum_is_read_unless_another_is_asked_for():
-    unknown = {"smoke": {"units": "ug m-3"}}
-    assert read_as(unknown).quantity.name == "sum"
-    assert read_as(unknown, interval=6.0).quantity.name == "mean"
-    with pytest.raises(pc.PlumecastError, match="does not record the interval"):
-        read_as(unknown, "mean")
-
-
-def test_fields_that_are_no_smoke_stay_as_they_are():
-    other = {"log_smoke": {"units": "1", INTERVAL: 6.0}}
-    assert read_as(other).names == ()
-    with pytest.raises(pc.PlumecastError, match="the surrogate predicts log_smoke"):
-        read_as(other, "dose")
-
-
-def test_the_stated_interval_is_recorded_with_the_sums(predicted):
-    del predicted.smoke.attrs[INTERVAL]
-    (block,) = read_as({"smoke": {}}, interval=6.0).applied([predicted], keep=True)
-    assert block.smoke.attrs[INTERVAL] == 6.0
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (("median",), "quantity='median' is unknown; choose from mean, dose, sum, between"),
-        (("mean", 1.0), "checkpoint_interval=1 contradicts the 6 h that 'smoke' records; leave it"),
-        (("mean", -1.0), "checkpoint_interval=-1 must be a positive number of hours"),
-    ],
-)
-def test_wrong_arguments_are_named(arguments, words):
-    with pytest.raises(pc.PlumecastError) as raised:
-        read_as(SMOKE, *arguments)
-    assert str(raised.value).startswith(words)
-
-
 @pytest.mark.parametrize("fallen", [0.0, 0.01])
 def test_error_bars_stay_on_their_sides_of_a_dose_that_may_not_fall(fallen):
     """A predicted sum falls; its dose does not, and neither end of its error bar crosses it."""
@@ -140,3 +98,28 @@ def test_error_bars_stay_on_their_sides_of_a_dose_that_may_not_fall(fallen):
     assert (low <= dose).all()
     assert (dose <= high).all()
     assert high.max() < 300.0
+
+
+def test_without_an_interval_the_sum_is_read_unless_it_is_stated(predicted):
+    unknown = {"smoke": {"units": "ug m-3"}}
+    assert read_as(unknown).quantity.name == "sum"
+    assert read_as(unknown, interval=6.0).quantity.name == "mean"
+    assert read_as({"log_smoke": {"units": "1", INTERVAL: 6.0}}).names == ()
+    del predicted.smoke.attrs[INTERVAL]
+    (block,) = read_as(unknown, interval=6.0).applied([predicted], keep=True)
+    assert block.smoke.attrs[INTERVAL] == 6.0
+
+
+@pytest.mark.parametrize(
+    ("outputs", "arguments", "words"),
+    [
+        (SMOKE, ("median",), "quantity='median' is unknown; choose from mean, dose, sum, between"),
+        (SMOKE, ("mean", 1.0), "checkpoint_interval=1 contradicts the 6 h that 'smoke' records"),
+        (SMOKE, ("mean", -1.0), "checkpoint_interval=-1 must be a positive number of hours"),
+        ({"smoke": {"units": "ug m-3"}}, ("mean",), "does not record the interval"),
+        ({"log_smoke": {INTERVAL: 6.0}}, ("dose",), "the surrogate predicts log_smoke"),
+    ],
+)
+def test_quantities_that_cannot_be_read_are_refused(outputs, arguments, words):
+    with pytest.raises(pc.PlumecastError, match=words):
+        read_as(outputs, *arguments)
