@@ -25,19 +25,18 @@ def each(data: xr.Dataset, number: np.ndarray) -> xr.Dataset:
     return data.assign(fuel_load=(("snapshot", *GRID), MAPS[number], {"units": "kg/m2"}))
 
 
-def test_one_map_is_that_of_all(data):
-    assert read_fuel_maps(data, GRID) is None
-    maps, number = read_fuel_maps(data.assign(fuel_load=(GRID, MAPS[1])), GRID)
-    np.testing.assert_array_equal(maps, MAPS[1:])
-    np.testing.assert_array_equal(number, np.zeros(data.sizes["snapshot"]))
-
-
 def test_different_maps_are_kept_once(data, monkeypatch):
     monkeypatch.setattr(covariates, "_BLOCK", 2)
     number = np.arange(data.sizes["snapshot"]) % 2
-    maps, found = read_fuel_maps(each(data, number), GRID)
+    maps, rows = read_fuel_maps(each(data, number), GRID)
     np.testing.assert_array_equal(maps, MAPS)
-    np.testing.assert_array_equal(found, number)
+    np.testing.assert_array_equal(rows, number)
+    maps, rows = read_fuel_maps(data.assign(fuel_load=(GRID, MAPS[1])), GRID)
+    np.testing.assert_array_equal(maps, MAPS[1:])
+    np.testing.assert_array_equal(rows, 0 * number)
+    assert read_fuel_maps(data, GRID) is None
+    other_axes = data.assign(fuel_load=(("a", "b"), MAPS[0]))  # means something else
+    assert read_fuel_maps(other_axes, GRID) is None
 
 
 def test_axes_may_come_in_any_order_and_rows_have_more_of_them(data):
@@ -47,22 +46,14 @@ def test_axes_may_come_in_any_order_and_rows_have_more_of_them(data):
     np.testing.assert_array_equal(number, [0, 0, 0, 1, 1, 1])
 
 
-def test_a_load_on_other_axes_means_something_else(data):
-    assert read_fuel_maps(data.assign(fuel_load=(("a", "b"), MAPS[0])), GRID) is None
-
-
-def test_the_contract_takes_a_map_of_every_snapshot(data):
+def test_the_contract_takes_a_map_of_every_snapshot_and_names_the_fire_of_a_wrong_load(data):
     made = each(data, np.zeros(data.sizes["snapshot"], int))
     assert validate_snapshots(made).fuel_load.attrs["units"] == "kg m-2"
+    for value in (-1.0, np.nan):
+        made.fuel_load[-1, 2, 3] = value
+        named = f"'fuel_load' of fire '{made.fire_id.values[-1]}' is {value:g} in 1 of"
+        with pytest.raises(PlumecastError, match=named):
+            validate_snapshots(made)
     made.fuel_load.attrs["units"] = "t/acre"
     with pytest.raises(PlumecastError, match="'fuel_load' is in 't/acre'; convert it"):
-        validate_snapshots(made)
-
-
-@pytest.mark.parametrize("value", [-1.0, np.nan])
-def test_the_fire_of_a_wrong_load_is_named(data, value):
-    made = each(data, np.zeros(data.sizes["snapshot"], int))
-    made.fuel_load[-1, 2, 3] = value
-    last = made.fire_id.values[-1]
-    with pytest.raises(PlumecastError, match=f"'fuel_load' of fire '{last}' is {value:g} in 1 of"):
         validate_snapshots(made)

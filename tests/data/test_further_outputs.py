@@ -33,20 +33,18 @@ def test_variables_with_a_level_are_further_outputs(data):
 def test_values_and_units_are_checked_as_those_of_smoke(data, name):
     negative = data.copy(deep=True)
     negative[name][3, 2, 1] = -1.0
-    with pytest.raises(pc.PlumecastError, match=f"'{name}' holds 1 negative values"):
-        pc.data.validate_snapshots(negative)
     found = check_fires(negative)
     assert any(f"negative {name}" in str(item) for items in found.values() for item in items)
-    unitless = data.copy()
-    del unitless[name].attrs["units"]
-    with pytest.raises(pc.PlumecastError, match=f"'{name}' has no units"):
-        pc.data.validate_snapshots(unitless)
-    unitless[name].attrs["units"] = "ppm"
-    with pytest.raises(pc.PlumecastError, match=f"'{name}' is in 'ppm'"):
-        pc.data.validate_snapshots(unitless)
-    turned = data.assign({name: data[name].transpose("snapshot", "x", "y")})
-    with pytest.raises(pc.PlumecastError, match=f"'{name}' has dimensions"):
-        pc.data.validate_snapshots(turned)
+    with_units = {units: data[name].assign_attrs(units=units) for units in (None, "ppm")}
+    del with_units[None].attrs["units"]
+    for wrong, said in (
+        (negative[name], "holds 1 negative values"),
+        (with_units[None], "has no units"),
+        (with_units["ppm"], "is in 'ppm'"),
+        (data[name].transpose("snapshot", "x", "y"), "has dimensions"),
+    ):
+        with pytest.raises(pc.PlumecastError, match=f"'{name}' {said}"):
+            pc.data.validate_snapshots(data.assign({name: wrong}))
 
 
 @pytest.mark.parametrize("ending", [".zarr", ".nc"])
@@ -64,12 +62,11 @@ def test_stores_and_exports_keep_them(tmp_path, data, ending):
 
 def test_an_interval_that_differs_is_dropped_from_all_of_them(tmp_path, data):
     first, second = fires_of(data)[:2]
-    hours = second.hours.copy(data=second.hours.values / 2.0)
-    second = second.assign_coords(hours=hours)
+    second = second.assign_coords(hours=second.hours.copy(data=second.hours.values / 2.0))
     for name in ("smoke", "smoke_co", "surface_smoke"):
         second[name].attrs[INTERVAL] = 3.0
-    append_fire(tmp_path / "store.zarr", first)
-    append_fire(tmp_path / "store.zarr", second)
+    for fire in (first, second):
+        append_fire(tmp_path / "store.zarr", fire)
     stored = pc.open_snapshots(tmp_path / "store.zarr")
     assert all(INTERVAL not in stored[n].attrs for n in ("smoke", "smoke_co", "surface_smoke"))
 

@@ -8,7 +8,6 @@ import xarray as xr
 
 from plumecast.data.lazy_store import is_loaded, lazy_variable
 from plumecast.data.store import append_fire, export_snapshots, open_snapshots
-from support.snapshots import fires_of, make_snapshots
 
 CHANGED = (
     "xarray changed what plumecast.data.lazy_store uses; adapt that module, or lower the newest "
@@ -16,38 +15,36 @@ CHANGED = (
 )
 
 
-def recorded(values: np.ndarray):
-    """A lazy variable of these values and the list of keys that were read."""
+def test_a_lazy_variable_reads_only_what_is_asked():
+    stored = xr.Variable(("row", "column"), np.arange(12.0).reshape(3, 4))
     keys: list[tuple] = []
 
     def read(key: tuple) -> np.ndarray:
         keys.append(key)
-        return xr.Variable(("row", "column"), values)[key].values
+        return stored[key].values
 
-    return lazy_variable(xr.Variable(("row", "column"), values), read), keys
-
-
-def test_a_lazy_variable_reads_only_what_is_asked():
-    values = np.arange(12.0).reshape(3, 4)
-    lazy, keys = recorded(values)
+    lazy = lazy_variable(stored, read)
     assert not is_loaded(lazy), CHANGED
     part = lazy.isel(row=slice(1, 3), column=[0, 2])
     assert keys == [], CHANGED
-    np.testing.assert_array_equal(part.values, values[1:3][:, [0, 2]])
-    assert len(keys) == 1, CHANGED
-    rows, columns = keys[0]
+    np.testing.assert_array_equal(part.values, stored.values[1:3][:, [0, 2]])
+    ((rows, columns),) = keys
     np.testing.assert_array_equal(np.arange(3)[rows], [1, 2], CHANGED)
     np.testing.assert_array_equal(columns, [0, 2])
 
 
-@pytest.mark.parametrize("name", ["store.nc", "store.zarr"])
-def test_an_opened_store_is_lazy_until_it_is_loaded(tmp_path, name):
-    snapshots = make_snapshots(fires=2)
-    if name.endswith(".nc"):
-        export_snapshots(snapshots, tmp_path / name)
-    else:
-        for fire in fires_of(snapshots):
-            append_fire(tmp_path / name, fire)
+@pytest.mark.parametrize(
+    ("name", "write"),
+    [
+        ("store.nc", export_snapshots),
+        ("store.zarr", lambda data, path: append_fire(path, data)),
+    ],
+)
+def test_an_opened_store_is_lazy_until_it_is_loaded(tmp_path, snapshots, name, write):
+    write(snapshots, tmp_path / name)
     opened = open_snapshots(tmp_path / name)
-    assert not is_loaded(opened.smoke.variable), CHANGED
-    assert is_loaded(opened.load().smoke.variable), CHANGED
+    assert is_loaded(opened.fire_id.variable), CHANGED
+    for field in ("time_since_ignition", "smoke"):
+        assert not is_loaded(opened[field].variable), CHANGED
+        assert is_loaded(opened.load()[field].variable), CHANGED
+        opened = open_snapshots(tmp_path / name)

@@ -57,9 +57,11 @@ def test_old_versions_go_when_asked(store, snapshots):
     assert open_snapshots(store).sizes["snapshot"] == before.sizes["snapshot"] + 4
 
 
-def test_a_store_that_is_being_written_is_refused(store):
+def test_a_store_that_is_being_written_or_is_not_there_is_refused(store, tmp_path):
     with writer(store), pytest.raises(PlumecastError, match="is being written by another process"):
         tidy_store(store)
+    with pytest.raises(PlumecastError, match=re.escape(f"{tmp_path / 'none'} does not exist")):
+        tidy_store(tmp_path / "none")
 
 
 def test_folders_of_running_processes_stay(tmp_path):
@@ -69,8 +71,3 @@ def test_folders_of_running_processes_stay(tmp_path):
         (running / "half").write_text("half")
         assert tidy_store(results).leftovers.files == 0
         assert (running / "half").exists()
-
-
-def test_a_path_that_does_not_exist_is_refused(tmp_path):
-    with pytest.raises(PlumecastError, match=re.escape(f"{tmp_path / 'none'} does not exist")):
-        tidy_store(tmp_path / "none")

@@ -116,16 +116,7 @@ def test_a_fire_has_one_history_however_it_is_taken(kind):
             assert_same(again, released(one))
 
 
-def test_two_fires_of_one_name_and_hour_stand_alone():
-    fires = bare(together(spreading(1, "q"), spreading(2, "q")))
-    alone = together(*(fires.isel(snapshot=[k]).assign_coords(fire_id=("snapshot", [str(k)]))
-                       for k in range(fires.sizes["snapshot"])))  # fmt: skip
-    np.testing.assert_allclose(released(fires), released(alone), atol=1e-6)
-    rows = np.flatnonzero(fires.is_final.values)
-    assert_same(take_final(fires, rows, history=True), released(alone)[rows])
-
-
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(
     seed=st.integers(0, 2**16), rows=st.sets(st.integers(0, 7), min_size=1, max_size=8).map(sorted)
 )
@@ -145,7 +136,7 @@ def test_early_ages_of_the_last_snapshot_are_nearer_than_by_its_map():
     """Ages at hours before the first that it holds; they were 4 to 21 times too large."""
     hours = [6.0, 9.0, 12.0, 18.0]
     wrong = {"shares": 0.0, "map": 0.0}
-    for seed in range(20):
+    for seed in range(5):
         whole = spreading(seed)
         right = pc.workflows.at_hours(whole, hours)[FIRE]
         last = whole.isel(snapshot=[-1])

@@ -50,6 +50,11 @@ class Covariate:
     high: float = 0.0
     values: tuple[str, ...] = ()
 
+    @property
+    def width(self) -> int:
+        """The number P of its columns."""
+        return {"text": len(self.values), "direction": 2}.get(self.kind, 1)
+
     def columns(self, values: Array) -> Array:
         """(M,) values → (M, P) normalised columns."""
         if self.kind == "text":

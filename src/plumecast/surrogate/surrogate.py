@@ -50,7 +50,6 @@ from plumecast.surrogate.file import save_value
 from plumecast.surrogate.guards import (
     COVARIATE,
     Checked,
-    join_measures,
     largest_sizes,
     limits,
     measure_rows,
@@ -132,10 +131,8 @@ class Surrogate:
         Labelled smoke of a surrogate that carries smoke has its dose beside it, as a coordinate,
         which `pc.scores.as_quantity` reads.
         """
-        if _is_device_array(data):
-            return like(self.predict(to_numpy(data)), data)
-        labelled = self._as_labelled(data)
         own = _is_labelled(data)
+        labelled = self._as_labelled(_on_host(data))
         fields, checked = self._labelled(labelled, self.predict_rows, self.outputs, dose=own)
         self._warn(checked)
         return self._as_given(fields, data)
@@ -143,7 +140,8 @@ class Surrogate:
     def _as_given(self, fields: list[xr.DataArray], data: Any) -> Any:
         """One field with the type of the input; several as a Dataset."""
         if len(fields) == 1:
-            return fields[0] if _is_labelled(data) else fields[0].values
+            one = fields[0] if _is_labelled(data) else fields[0].values
+            return one if _on_host(data) is data else like(one, data)
         if not _is_labelled(data):
             raise PlumecastError(
                 f"this surrogate has outputs {', '.join(self.outputs.names)}; pass a Dataset"
@@ -166,9 +164,8 @@ class Surrogate:
         def score_rows(inputs: np.ndarray, given: Conditions) -> Array:
             return self.predict_both_rows(inputs, given)[1]
 
-        if _is_device_array(data):
-            return like(self.predict_footprint(to_numpy(data)), data)
-        scores, _ = self._labelled(self._as_labelled(data), score_rows, score_layout(self.outputs))
+        labelled = self._as_labelled(_on_host(data))
+        scores, _ = self._labelled(labelled, score_rows, score_layout(self.outputs))
         return self._as_given(scores, data)
 
     def output(self, name: str) -> Surrogate:
@@ -215,8 +212,7 @@ class Surrogate:
         the fields of those after the first are named after their output: `lower_surface_smoke`.
         """
         require_calibration(self.record)
-        given = to_numpy(data) if _is_device_array(data) else data
-        fields, checked = self._both(self._as_labelled(given))
+        fields, checked = self._both(self._as_labelled(_on_host(data)))
         self._warn(checked)
         smoke, scores = fields[: len(self.outputs.fields)], fields[len(self.outputs.fields) :]
         bars = output_intervals(self.calibrations(), smoke, scores, coverage)
@@ -346,7 +342,11 @@ class Surrogate:
             peak = largest_sizes(np.concatenate([out[rows], doses[rows]], axis=1))
             if not np.isfinite(peak).all():
                 wrong = start + int(np.argmin(np.isfinite(peak)))
-                raise PlumecastError(_not_finite(snapshot_labels(like, lead)[wrong], out.dtype))
+                raise PlumecastError(
+                    f"the prediction of {snapshot_labels(like, lead)[wrong]} is not finite in "
+                    f"{out.dtype}: its inputs lie far beyond those of training, or need more "
+                    "digits; check their values and units, or pass float64"
+                )
             peak = largest_sizes(out[rows, : self.outputs.size])
             known = (matrix[rows], own, peak)
             here = {name: values[rows] for name, values in stated.items()}
@@ -360,7 +360,11 @@ class Surrogate:
             intervals = [recorded_interval(part.attrs) or np.nan for part in self.outputs.fields]
             pairs = zip(intervals, self.outputs.split(doses), strict=True)
             fields = with_doses(fields, [interval * own for interval, own in pairs])
-        return fields, Checked(join_measures(measured), snapshot_labels(like, lead))
+        joined = {
+            name: np.concatenate([block[name] for block in measured])
+            for name in (measured[0] if measured else ())
+        }
+        return fields, Checked(joined, snapshot_labels(like, lead))
 
     def integrated(self) -> Surrogate:
         """The surrogate of ∫ c dt / Δ instead of the sum over frames, where it carries smoke.
@@ -479,17 +483,10 @@ class Surrogate:
         return save_value(replace(self, operator=map_arrays(self.operator, to_numpy)), path)
 
 
-def _not_finite(label: str, dtype: np.dtype[Any]) -> str:
-    """The message about a prediction that is NaN or infinite."""
-    return (
-        f"the prediction of {label} is not finite in {dtype}: its inputs lie far beyond those of "
-        "training, or need more digits; check their values and units, or pass float64"
-    )
-
-
 def _is_labelled(data: Any) -> bool:
     return isinstance(data, xr.Dataset | xr.DataArray)
 
 
-def _is_device_array(data: Any) -> bool:
-    return bool(is_torch_array(data) or is_cupy_array(data))
+def _on_host(data: Any) -> Any:
+    """A device array as a NumPy array; everything else as it is."""
+    return to_numpy(data) if is_torch_array(data) or is_cupy_array(data) else data
