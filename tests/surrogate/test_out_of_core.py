@@ -21,7 +21,7 @@ from plumecast.compute.memory import parse_memory
 from plumecast.compute.resources import Resources
 from plumecast.data.lazy_store import is_loaded
 from plumecast.data.schema import apply_smoke_floor
-from plumecast.data.split import Split, floor_as_read, split_by_fire
+from plumecast.data.split import Split, split_by_fire
 from plumecast.data.store import append_fire, open_snapshots
 from plumecast.operators.coded.fit import pca_rows
 from plumecast.operators.coded.polynomial_map import (
@@ -294,8 +294,8 @@ def test_smoke_threshold_by_bits_equals_sorting(dtype, captured):
 
 
 def test_floor_applied_as_read_equals_the_floor(store):
-    lazy = floor_as_read(open_snapshots(store), 5.0)
-    eager = apply_smoke_floor(open_snapshots(store), 5.0)
+    lazy = apply_smoke_floor(open_snapshots(store), 5.0)
+    eager = apply_smoke_floor(open_snapshots(store).load(), 5.0)
     rows = np.array([7, 3, 50])
     xr.testing.assert_identical(lazy.isel(snapshot=rows).load(), eager.isel(snapshot=rows))
     xr.testing.assert_identical(
@@ -303,10 +303,8 @@ def test_floor_applied_as_read_equals_the_floor(store):
     )
     missing = open_snapshots(store).load()
     missing.smoke.values[3, 0, 0] = np.nan
-    for floored in (floor_as_read(missing, 5.0), apply_smoke_floor(missing, 5.0)):
-        assert np.isnan(floored.smoke.values[3, 0, 0]), "a floor does not hide missing smoke"
-    with pytest.raises(PlumecastError, match="smoke floor -1"):
-        floor_as_read(open_snapshots(store), -1.0)
+    floored = apply_smoke_floor(missing, 5.0)
+    assert np.isnan(floored.smoke.values[3, 0, 0]), "a floor does not hide missing smoke"
 
 
 @pytest.mark.parametrize(
@@ -438,7 +436,7 @@ def test_a_store_four_times_the_limit_is_trained_within_it(tmp_path, monkeypatch
     print(f"{choice}: store {size / 1e6:.0f} MB, limit {limit / 1e6:.0f} MB, used {used}")
     assert used["predicted"] == count
     assert used["all"] * 1024 < limit
-    split = split_by_fire(floor_as_read(open_snapshots(tmp_path / "large.zarr"), 0.05))
+    split = split_by_fire(apply_smoke_floor(open_snapshots(tmp_path / "large.zarr"), 0.05))
     if choice == "network":
         monkeypatch.setitem(neural.SIZES, "unet", choices.pop("sizes"))
     one = fit_surrogate(split.train.load(), **choices)

@@ -176,23 +176,17 @@ def _spread(snapshots: xr.Dataset, groups: Array, columns: Array, alike: Sequenc
     The median over all combinations of values that occur in several groups; 0 if there are none.
     """
     count = columns.shape[0]
-    known = [
-        np.broadcast_to(_rounded(snapshots[name].values).astype(str), (count,))
-        for name in alike
-        if name in snapshots.variables
-    ]
-    constant = np.zeros(count, dtype=str)
-    kinds = np.unique(np.stack([constant, *known]), axis=1, return_inverse=True)[1]
+    labels = [np.zeros(count, dtype=str)]
+    for values in (snapshots[name].values for name in alike if name in snapshots.variables):
+        rounded = np.round(values) if values.dtype.kind == "f" else values
+        labels.append(np.broadcast_to(rounded.astype(str), (count,)))
+    kinds = np.unique(np.stack(labels), axis=1, return_inverse=True)[1]
     spread = []
     for kind in np.unique(kinds):
         rows = np.flatnonzero(kinds == kind)
         if np.unique(groups[rows]).size > 1:
             spread.append(float(np.sqrt(np.var(columns[rows], axis=0).sum())))
     return float(np.median(spread)) if spread else 0.0
-
-
-def _rounded(values: Array) -> Array:
-    return np.round(values) if values.dtype.kind == "f" else values
 
 
 def read_wind(snapshots: xr.Dataset) -> Array | None:
@@ -268,45 +262,35 @@ def read_fuel_maps(
         return None
     rows = {SNAPSHOT: data.sizes[SNAPSHOT]} if sizes is None else dict(sizes)
     variable = data[FUEL_LOAD].variable
-    own = [dim for dim in rows if dim in variable.dims]
-    if set(variable.dims) != {*own, *grid}:
+    lead = [dim for dim in rows if dim in variable.dims]
+    if set(variable.dims) != {*lead, *grid}:
         return None
+    variable = variable.transpose(*lead, *grid)
+    blocks = xr.DataArray(variable)
+    blocks = blocks if lead else blocks.expand_dims(SNAPSHOT)
+    fires = data["fire_id"] if lead == [SNAPSHOT] and "fire_id" in data.variables else None
+    shape = tuple(variable.sizes[dim] for dim in grid)
     maps: list[Array] = []
     known: dict[bytes, int] = {}
-    numbers = []
-    for row, one in enumerate(_maps(variable.transpose(*own, *grid), own)):
-        key = hashlib.blake2b(one).digest()
-        if key not in known:
-            _check(one, _who(data, row) if own == [SNAPSHOT] else "")
-            known[key] = len(maps)
-            maps.append(one.copy())
-        numbers.append(known[key])
-    lengths = [size if dim in own else 1 for dim, size in rows.items()]
+    numbers: list[int] = []
+    for part in row_blocks(blocks.shape[0], _BLOCK):
+        values = np.ascontiguousarray(blocks[part].values, dtype=np.float32)
+        for load in values.reshape(-1, *shape):
+            key = hashlib.blake2b(load).digest()
+            wrong = ~(np.isfinite(load) & (load >= 0.0))
+            if key not in known and wrong.any():
+                row = len(numbers)
+                of = "" if lead != [SNAPSHOT] else f" of snapshot {row}"
+                if fires is not None and fires.dims == (SNAPSHOT,):
+                    of = f" of fire '{fires.values[row]}'"
+                raise PlumecastError(
+                    f"'{FUEL_LOAD}'{of} is {load[wrong][0]:g} in {int(wrong.sum())} of "
+                    f"{wrong.size} cells; give 0 where nothing burns"
+                )
+            if key not in known:
+                known[key] = len(maps)
+                maps.append(load.copy())
+            numbers.append(known[key])
+    lengths = [size if dim in lead else 1 for dim, size in rows.items()]
     wide = np.broadcast_to(np.array(numbers, np.intp).reshape(lengths), list(rows.values()))
-    shape = [variable.sizes[dim] for dim in grid]
     return (np.stack(maps) if maps else np.empty((0, *shape), np.float32)), wide.reshape(-1)
-
-
-def _maps(variable: xr.Variable, own: Sequence[Hashable]) -> Iterator[Array]:
-    """The maps of a variable (*own, *grid) one after another, float32."""
-    if not own:
-        yield np.ascontiguousarray(variable.values, dtype=np.float32)
-        return
-    for part in row_blocks(variable.sizes[own[0]], _BLOCK):
-        values = np.ascontiguousarray(variable.isel({own[0]: part}).values, dtype=np.float32)
-        yield from values.reshape(-1, *values.shape[len(own) :])
-
-
-def _check(load: Array, who: str) -> None:
-    wrong = ~(np.isfinite(load) & (load >= 0.0))
-    if wrong.any():
-        raise PlumecastError(
-            f"'{FUEL_LOAD}'{who} is {load[wrong][0]:g} in {int(wrong.sum())} of {wrong.size} "
-            "cells; give 0 where nothing burns"
-        )
-
-
-def _who(data: xr.Dataset, row: int) -> str:
-    if "fire_id" in data.variables and data["fire_id"].dims == (SNAPSHOT,):
-        return f" of fire '{data['fire_id'].values[row]}'"
-    return f" of snapshot {row}"

@@ -41,7 +41,6 @@ _HOURS_TOLERANCE = 0.01  # h, rounding of float32 ages
 _DECREASE = 1e-3  # of the total smoke between checkpoints, relative
 _GROUP = "ignition_id"
 _BLOCK = 256  # snapshots read at once
-_DAMAGED = "damaged"
 _COUNTED = ("damaged", "bad", "negative", "cells", "lowest", "highest", "total")
 
 Summary = dict[str, Array]
@@ -54,30 +53,32 @@ def check_store(snapshots: xr.Dataset) -> dict[str, tuple[Finding, ...]]:
     Findings that concern no single fire have the name "". Fires without findings have ().
     """
     found = check_fires(snapshots)
-    for fire, recorded in _recorded(snapshots):
-        now = {item.check for item in found[fire]}
-        found[fire] = (*(item for item in recorded if item.check not in now), *found[fire])
-    damaged = [fire for fire, items in found.items() if any(map(is_damage, items))]
+    if QUALITY in snapshots.variables:
+        texts = zip(snapshots.fire_id.values, snapshots[QUALITY].values, strict=True)
+        for fire, text in {str(fire): str(text) for fire, text in texts}.items():
+            now = {item.check for item in found[fire]}
+            recorded = (item for item in read_findings(text) if item.check not in now)
+            found[fire] = (*recorded, *found[fire])
+    damaged = [fire for fire, items in found.items() if any(map(_is_damage, items))]
     rows = np.flatnonzero(~np.isin(snapshots.fire_id.values.astype(str), damaged))
-    intact = snapshots.isel({SNAPSHOT: rows})
-    groups = find_duplicates(intact)
+    groups = find_duplicates(snapshots.isel({SNAPSHOT: rows}))
     for group in groups:
         for fire in group:
             if all(item.check != "duplicate run" for item in found[fire]):
                 found[fire] += (duplicate_run(set(group) - {fire}),)
-    found[""] = (*_changed_attributes(snapshots), *refusals(snapshots, groups))
+    changed = (f"those of '{name}'" if name else "those of the store"
+               for name in changed_attributes(snapshots))  # fmt: skip
+    attributes = (
+        Finding("attributes", f"{what} were changed after they were written; check them")
+        for what in changed
+    )
+    found[""] = (*attributes, *refusals(snapshots, groups))
     return found
 
 
-def is_damage(finding: Finding) -> bool:
+def _is_damage(finding: Finding) -> bool:
     """Whether a finding says that a field cannot be read, or is not what was written."""
-    return finding.check.startswith(_DAMAGED)
-
-
-def _changed_attributes(snapshots: xr.Dataset) -> Iterator[Finding]:
-    for name in changed_attributes(snapshots):
-        what = f"those of '{name}'" if name else "those of the store"
-        yield Finding("attributes", f"{what} were changed after they were written; check them")
+    return finding.check.startswith("damaged")
 
 
 def check_fires(snapshots: xr.Dataset) -> dict[str, tuple[Finding, ...]]:
@@ -95,7 +96,9 @@ def check_fires(snapshots: xr.Dataset) -> dict[str, tuple[Finding, ...]]:
         for name, summary in numbers.items():
             of_fire = {key: values[rows] for key, values in summary.items()}
             if of_fire["damaged"].any():
-                items.append(_damage(name, of_fire))
+                told = f"{int(of_fire['damaged'].sum())} of {rows.size} snapshots cannot be read or"
+                told = f"{told} are not what was written; {RESTORE}"
+                items.append(Finding(f"damaged {name}", told))
                 continue
             items += _wrong_values(name, of_fire)
             items += _fire(snapshots, rows, of_fire) if name == FIRE else []
@@ -122,36 +125,26 @@ def duplicate_run(others: set[str]) -> Finding:
     return Finding("duplicate run", f"same hours, burned area and fire as {names}; keep one")
 
 
-def _recorded(snapshots: xr.Dataset) -> Iterator[tuple[str, tuple[Finding, ...]]]:
-    if QUALITY in snapshots.variables:
-        texts = zip(snapshots.fire_id.values, snapshots[QUALITY].values, strict=True)
-        for fire, text in {str(fire): str(text) for fire, text in texts}.items():
-            yield fire, read_findings(text)
-
-
 def _summary(snapshots: xr.Dataset, name: str) -> Summary:
-    """Counts of invalid values, extremes and totals of a field, in one pass over its blocks."""
-    parts = []
+    """Counts of invalid values, extremes and totals of a field, in one pass over its blocks.
+
+    Snapshots that cannot be read have damaged = 1, and 0 for everything else.
+    """
+    field, parts = snapshots[name], []
     for rows in row_blocks(snapshots.sizes[SNAPSHOT], _BLOCK):
-        if not is_loaded(snapshots[name].variable):
+        if not is_loaded(field.variable):
             check_unchanged(snapshots)
         try:
-            parts.append(_numbers(snapshots[name].isel({SNAPSHOT: rows})))
+            parts.append(_numbers(field.isel({SNAPSHOT: rows})))
+            continue
         except DamagedError:
-            parts += [_numbers_or_damage(snapshots[name], row) for row in _each(rows)]
+            pass  # read one by one
+        for row in range(rows.start, rows.stop):
+            try:
+                parts.append(_numbers(field.isel({SNAPSHOT: [row]})))
+            except DamagedError:
+                parts.append({key: np.full(1, float(key == "damaged")) for key in _COUNTED})
     return {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
-
-
-def _each(rows: slice) -> range:
-    return range(rows.start, rows.stop)
-
-
-def _numbers_or_damage(field: xr.DataArray, row: int) -> Summary:
-    """The numbers of one snapshot; all zero and damaged = 1 if it cannot be read."""
-    try:
-        return _numbers(field.isel({SNAPSHOT: slice(row, row + 1)}))
-    except DamagedError:
-        return {name: np.full(1, float(name == "damaged")) for name in _COUNTED}
 
 
 def _numbers(field: xr.DataArray) -> Summary:
@@ -169,12 +162,6 @@ def _numbers(field: xr.DataArray) -> Summary:
         known.sum(axis=1),
     )
     return dict(zip(_COUNTED, numbers, strict=True))
-
-
-def _damage(name: str, of_fire: Summary) -> Finding:
-    count, total = int(of_fire["damaged"].sum()), of_fire["damaged"].size
-    message = f"{count} of {total} snapshots cannot be read or are not what was written"
-    return Finding(f"{_DAMAGED} {name}", f"{message}; {RESTORE}")
 
 
 def _wrong_values(name: str, of_fire: Summary) -> Iterator[Finding]:

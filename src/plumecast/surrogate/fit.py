@@ -180,7 +180,7 @@ def _fit_plain(
     budget: Budget,
 ) -> Surrogate:
     """The paper's operator between codes of the fields themselves."""
-    positive = _nonnegative(nonnegative, data.lowest_output())
+    positive = _nonnegative(nonnegative, data.lowest("outputs"))
     coded = settings.family_settings
     assert isinstance(coded, CodedSettings)
     groups = data.groups(group_by) if coded.leaves_out else []
@@ -216,7 +216,7 @@ def _fit_lifted(
     budget: Budget,
 ) -> Surrogate:
     """An operator on lifted fields, of any family."""
-    lowest = data.lowest_output()
+    lowest = data.lowest("outputs")
     positive = _nonnegative(nonnegative, lowest)
     settings = _keep_sign(settings, data, lowest)
     fitted = fit_lifted(data, settings, group_by, budget, signed=lowest[1] < 0.0)
@@ -251,7 +251,7 @@ def _keep_sign(
 ) -> Settings:
     """The settings for data with signed fields; a warning names the targets that are left out."""
     name, lowest = lowest_output
-    kept = for_signed(settings, inputs=data.lowest_input()[1] < 0.0, outputs=lowest < 0.0)
+    kept = for_signed(settings, inputs=data.lowest("inputs")[1] < 0.0, outputs=lowest < 0.0)
     lost = [name for name in settings.targets if name not in kept.targets]
     if lost:
         warnings.warn(
@@ -290,7 +290,7 @@ def label_operator(
         outputs=with_dose_tables(data),
         operator=operator,
         nonnegative=(
-            _nonnegative(None, data.lowest_output()) if nonnegative is None else nonnegative
+            _nonnegative(None, data.lowest("outputs")) if nonnegative is None else nonnegative
         ),
         settings=settings or {},
         training={**provenance(data.snapshots), **covered, **(chosen or {})},
