@@ -35,7 +35,6 @@ from plumecast.data.covariates import (
     wind_vector,
 )
 from plumecast.data.layout import (
-    Field,
     Layout,
     from_rows,
     grid_template,
@@ -236,14 +235,17 @@ class Surrogate:
     def with_records(self, records: Mapping[str, OutputRecord]) -> Surrogate:
         """The surrogate with other records, of all outputs in their order."""
         first, *others = self.outputs.names
-        kept = {name: self.training[name] for name in self.training if name not in OF_OUTPUT}
-        kept.pop(FURTHER, None)
-        further = {name: records[name].error_bars for name in others}
+        kept = {
+            name: value
+            for name, value in self.training.items()
+            if name not in OF_OUTPUT and name != FURTHER
+        }
+        bars = {name: records[name].error_bars for name in others}
         return replace(
             self,
             training=kept | training_entries({name: records[name] for name in (first, *others)}),
             error_bars=records[first].error_bars,
-            further_bars={name: own for name, own in further.items() if own is not None} or None,
+            further_bars={name: own for name, own in bars.items() if own is not None} or None,
         )
 
     def calibrations(self) -> list[Calibration | None]:
@@ -281,19 +283,16 @@ class Surrogate:
         """Whether the surrogate predicts a detection score in addition to smoke."""
         return self.operator.detects
 
-    def _only_input(self) -> Field:
-        if len(self.inputs.fields) > 1:
-            raise PlumecastError(
-                f"this surrogate needs {len(self.inputs.fields)} inputs "
-                f"({', '.join(self.inputs.names)}); pass a Dataset"
-            )
-        return self.inputs.fields[0]
-
     def _as_labelled(self, data: Any) -> Labelled:
         """A Dataset, DataArray or array as fields by name."""
         if isinstance(data, xr.Dataset):
             return data
-        part = self._only_input()
+        part, *others = self.inputs.fields
+        if others:
+            raise PlumecastError(
+                f"this surrogate needs {len(self.inputs.fields)} inputs "
+                f"({', '.join(self.inputs.names)}); pass a Dataset"
+            )
         if isinstance(data, xr.DataArray):
             return {part.name: data}
         if np.ma.is_masked(data):
@@ -393,31 +392,29 @@ class Surrogate:
         One field in float32 stays so; the operator converts it to its precision on its device.
         """
         matrix = self.inputs.to_matrix(data, as_stored=True)
-        operator = self.operator
+        operator, part = self.operator, self.inputs.fields[0]
         needs_labels = self.scenario is not None or self.covariates
         if not needs_labels and not operator.needs_wind and not operator.needs_weather:
             return matrix, NOTHING
-        like = data[self.inputs.fields[0].name]
-        found = data if isinstance(data, xr.Dataset) else like.coords.to_dataset()
-        lead = leading_dims(like, self.inputs.fields[0])
+        like = data[part.name]
+        labelled = data if isinstance(data, xr.Dataset) else like.coords.to_dataset()
+        lead = leading_dims(like, part)
         sizes = {dim: like.sizes[dim] for dim in lead}
         labels = wind = weather = fuel = history = None
-        if self.scenario is not None and self.scenario in found.variables:
-            labels = read_scalar(found, self.scenario, sizes).astype(str)
+        if self.scenario is not None and self.scenario in labelled.variables:
+            labels = read_scalar(labelled, self.scenario, sizes).astype(str)
         if operator.needs_wind:
-            wind = wind_vector(*(read_scalar(found, name, sizes) for name in WIND))
+            wind = wind_vector(*(read_scalar(labelled, name, sizes) for name in WIND))
         if operator.needs_weather:
-            trained = self.training.get("weather", HOURLY)
-            weather = weather_series(found, sizes, kind=trained)
-            note_constant_wind(found, self.training.get("weather"))
-            shape = self.inputs.fields[0].shape
-            maps = matrix.reshape(-1, *shape)
-            grid = self.inputs.fields[0].dims
-            whole = found if lead else found.expand_dims(SNAPSHOT)
-            history = fire_history(whole, maps, grid) if len(lead) <= 1 else None
+            trained = self.training.get("weather")
+            weather = weather_series(labelled, sizes, kind=trained or HOURLY)
+            note_constant_wind(labelled, trained)
+            if len(lead) <= 1:
+                whole = labelled if lead else labelled.expand_dims(SNAPSHOT)
+                history = fire_history(whole, matrix.reshape(-1, *part.shape), part.dims)
         if operator.uses_fuel:
-            fuel = fuel_loads(found, self.inputs.fields[0].dims, sizes)
-        covariates = read_covariates(found, self.covariates, sizes)
+            fuel = fuel_loads(labelled, part.dims, sizes)
+        covariates = read_covariates(labelled, self.covariates, sizes)
         return matrix, Conditions(
             labels, covariates, wind, weather=weather, fuel=fuel, history=history
         )

@@ -36,11 +36,6 @@ LEAST = 1e-6
 (data without a smoke floor), and bins down to it would be too wide."""
 
 
-def scored_threshold(tau: float, peak: float) -> float:
-    """The smoke threshold, at least a millionth of the largest smoke."""
-    return max(float(tau), LEAST * peak)
-
-
 def make_edges(tau: float, peak: float) -> Array:
     """(K − 1,) upper edges of all bins but the last, τ r^(k − m), k = 0 … K − 2; one is τ."""
     ratio = (BELOW * max(ABOVE * peak / tau, ABOVE)) ** (1.0 / (BINS - 2))
@@ -97,39 +92,35 @@ class CellBins:
     hours: tuple[float, ...] = ()  # since ignition, that divide snapshots into times
 
     def count(self, block: xr.Dataset, predicted: Array, score: Array, observed: Array) -> Cells:
-        """Counts of (M, N) cells by the group of their row."""
+        """Counts of (M, N) cells by the group of their row, and by the time of their snapshot."""
         smoke, seen = to_numpy(predicted), to_numpy(observed)
         rows, columns = bin_numbers(smoke, self.edges), bin_numbers(seen, self.edges)
         levels = bin_numbers(to_numpy(score), score_edges()) if self.detects else rows
         size = SCORE_BINS if self.detects else BINS
-        groups = block[self.by].values.astype(str)
-        smoky = (seen > self.tau).astype(np.intp)
-        found = {}
-        for group in np.unique(groups).tolist():
-            own = groups == group
-            pairs = (rows[own] * BINS + columns[own]).ravel()
-            scored = (levels[own] * 2 + smoky[own]).ravel()
-            found[group] = (
-                np.bincount(pairs, minlength=BINS**2).reshape(BINS, BINS),
-                np.bincount(scored, minlength=2 * size).reshape(size, 2),
-            )
-        return Cells(self, found, self._by_time(block, groups, rows * BINS + columns))
+        names = block[self.by].values.astype(str)
+        pairs, scored = rows * BINS + columns, levels * 2 + (seen > self.tau).astype(np.intp)
 
-    def _by_time(self, block: xr.Dataset, groups: Array, pairs: Array) -> dict[int, Time]:
-        """(M, N) numbers of bins by the time of their snapshots; none if hours are unknown."""
-        hours = snapshot_hours(block) if self.hours else None
-        if hours is None:
-            return {}
-        times = np.searchsorted(self.hours, hours)
-        found: dict[int, Time] = {}
-        for number in np.unique(times).tolist():
-            counts = {}
-            for group in np.unique(groups[times == number]).tolist():
-                own = pairs[(times == number) & (groups == group)].ravel()
-                counts[group] = np.bincount(own, minlength=BINS**2).reshape(BINS, BINS)
-            here = hours[times == number]
-            found[number] = Time(float(here.sum()), int(here.size), counts)
-        return found
+        def by_group(cells: Array, chosen: Array, *shape: int) -> dict[str, Array]:
+            return {
+                group: np.bincount(
+                    cells[chosen & (names == group)].ravel(), minlength=math.prod(shape)
+                ).reshape(shape)
+                for group in np.unique(names[chosen]).tolist()
+            }
+
+        every = np.ones(names.size, dtype=bool)
+        smoke_counts = by_group(pairs, every, BINS, BINS)
+        score_counts = by_group(scored, every, size, 2)
+        times = {}
+        hours = snapshot_hours(block) if self.hours else None  # None where they are unknown
+        if hours is not None:
+            numbers = np.searchsorted(self.hours, hours)
+            for number in np.unique(numbers).tolist():
+                here = numbers == number
+                counts = by_group(pairs, here, BINS, BINS)
+                times[number] = Time(float(hours[here].sum()), int(here.sum()), counts)
+        both = {group: (smoke_counts[group], score_counts[group]) for group in smoke_counts}
+        return Cells(self, both, times)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,12 +159,16 @@ class Cells:
 
 
 def choose_bins(surrogate: Surrogate, tau: float, by: str) -> CellBins | None:
-    """Bins up to the largest training smoke; None for outputs that may be negative."""
-    peak = surrogate.training.get("ranges", {}).get("peak")
+    """Bins up to the largest training smoke; None for outputs that may be negative.
+
+    The smoke threshold is at least a millionth of the largest smoke.
+    """
+    ranges = surrogate.training.get("ranges", {})
+    peak = ranges.get("peak")
     if peak is None or not surrogate.nonnegative or not peak[1] > 0.0:
         return None
-    least = scored_threshold(tau, peak[1])
-    longest = surrogate.training.get("ranges", {}).get("hours", [0.0, 0.0])[1]
+    least = max(float(tau), LEAST * peak[1])
+    longest = ranges.get("hours", [0.0, 0.0])[1]
     hours = tuple(share * longest for share in TIMES) if longest > 0.0 else ()
     return CellBins(by, least, make_edges(least, peak[1]), surrogate.detects, hours)
 
