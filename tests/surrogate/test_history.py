@@ -15,6 +15,7 @@ from plumecast.data.assembly import (
     PER_SNAPSHOT,
     block_parts,
     burned_shares,
+    concat_snapshots,
     with_burned_shares,
 )
 from plumecast.data.clock import AGE_TOLERANCE, NODE_TOLERANCE, record_interval, take_final
@@ -164,3 +165,11 @@ def test_last_snapshots_of_true_smoke_keep_their_history():
     expected = surrogate.predict(truth).isel(snapshot=last)
     found = surrogate.predict(take_final(open_truth(surrogate, truth), last, history=True))
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5 * float(expected.max()))
+
+
+def test_joined_snapshots_keep_the_lists_of_all_parts():
+    """Such as the ignitions of training, which predictions of rasters name by groups of files."""
+    parts = [spreading(seed).assign_attrs(names=[f"s{seed}"], crs=seed) for seed in (2, 1)]
+    joined = concat_snapshots(parts, combine_attrs="override")
+    assert joined.attrs["names"] == ["s1", "s2"]
+    assert joined.attrs["crs"] == 2
