@@ -12,7 +12,7 @@ import xarray as xr
 import plumecast as pc
 from plumecast.compute.resources import Resources
 from plumecast.data.covariates import ExtrapolationWarning, extrapolating
-from plumecast.surrogate.guards import EXTRAPOLATES, FLAGS, check_prediction, flag_meanings
+from plumecast.surrogate.guards import EXTRAPOLATES, FLAGS, flag_meanings, limits
 from support.raster_files import write_ascii
 from support.snapshots import CELL, make_snapshots, select_fire
 from support.windy_fires import windy
@@ -45,6 +45,10 @@ def moved(fires: xr.Dataset, cells: int) -> xr.Dataset:
 
 def bits(flags) -> set[str]:
     return set(flag_meanings(int(np.bitwise_or.reduce(np.ravel(flags)))).split()) - {"no"}
+
+
+def flags_of(surrogate, fires) -> np.ndarray:
+    return surrogate.predict_checked(fires)[1].flags(limits(surrogate))
 
 
 def warned(surrogate, fires) -> list[str]:
@@ -90,8 +94,8 @@ def test_ranges_from_a_store_and_from_a_file_are_the_same(world, coded, tmp_path
 @pytest.mark.parametrize("kind", ["coded", "spectral"])
 def test_neither_training_fires_nor_no_fire_are_flagged(request, world, kind):
     surrogate = request.getfixturevalue(kind)
-    smoke = surrogate.predict(world).to_dataset()
-    assert not check_prediction(surrogate, world, smoke).any()
+    surrogate.predict(world).to_dataset()
+    assert not flags_of(surrogate, world).any()
     assert warned(surrogate, world) == []
     assert warned(surrogate, world.isel(snapshot=[0]) * 0.0) == []
 
@@ -100,7 +104,7 @@ def test_a_fire_elsewhere_is_flagged_as_empty_outside_and_far(world, coded, spec
     fires = moved(world, 10)
     with extrapolating():
         smoke = coded.predict(fires).to_dataset()
-    flags = bits(check_prediction(coded, fires, smoke))
+    flags = bits(flags_of(coded, fires))
     assert flags == {"empty_prediction", "outside_training_region", "far_from_training_fires"}
     assert float(smoke.smoke.max()) == 0.0
     said = warned(coded, fires)
@@ -110,7 +114,7 @@ def test_a_fire_elsewhere_is_flagged_as_empty_outside_and_far(world, coded, spec
     assert "100% of the burned cells lie outside the training region (y 0 … 21000, x 0" in said[1]
     # An equivariant surrogate flags another place, and does not warn.
     smoke = spectral.predict(fires).to_dataset()
-    assert bits(check_prediction(spectral, fires, smoke)) == {"outside_training_region"}
+    assert bits(flags_of(spectral, fires)) == {"outside_training_region"}
     assert warned(spectral, fires) == []
 
 
@@ -139,10 +143,7 @@ def test_small_fires_count_their_hours_and_their_mean_ages(world, coded):
     assert "100 h since ignition are 4.2 times the 24 h" in text
     last = world.isel(snapshot=[int(np.argmax(world.hours.values))])
     small = last.assign(time_since_ignition=0.002 * last.time_since_ignition)
-    flags = [
-        bits(check_prediction(coded, fires, coded.predict(fires).to_dataset()))
-        for fires in (last, small)
-    ]
+    flags = [bits(flags_of(coded, fires)) for fires in (last, small)]
     assert flags[0] == set()
     assert "burned_area_beyond_training" in flags[1]
     assert any("of the slowest training fire" in text for text in warned(coded, small))
@@ -175,7 +176,7 @@ def test_a_covariate_beyond_training_is_flagged_and_warned_of_once(world):
     dry = data.assign_coords(fuel_moisture=0.0 * data.fuel_moisture)
     assert len(warned(fitted, dry)) == 1
     with extrapolating():
-        flags = check_prediction(fitted, dry, fitted.predict(dry).to_dataset())
+        flags = flags_of(fitted, dry)
     assert set(flags.tolist()) == {FLAGS["covariate_beyond_training"]}
 
 
@@ -344,5 +345,5 @@ def test_weather_beyond_training_is_flagged(breezy, weathered, change, said):
     if said is not None:
         assert said in texts[0]
         with extrapolating():
-            flags = check_prediction(weathered, fires, weathered.predict(fires).to_dataset())
+            flags = flags_of(weathered, fires)
         assert len(bits(flags)) == 1

@@ -21,7 +21,7 @@ from plumecast.scores.reading import Reading
 from plumecast.scores.roc import CEILING, FLOOR, bin_edges, count_above, edges_at
 from plumecast.scores.sampling import cluster_mean
 from plumecast.simulator import ensemble as simulator
-from plumecast.surrogate.guards import check_prediction
+from plumecast.surrogate.guards import limits
 from plumecast.workflows import ensemble
 from plumecast.workflows.ensemble import BLOCK, DEVICE_BLOCK, block_size
 from plumecast.workflows.fires import draw_fires as drawing
@@ -460,7 +460,7 @@ def test_one_warning_says_how_many_snapshots_lie_beyond_training(surrogate, fire
 
 def flags_of(surrogate, fires):
     with extrapolating():
-        return check_prediction(surrogate, fires, {"smoke": surrogate.predict(fires)})
+        return surrogate.predict_checked(fires)[1].flags(limits(surrogate))
 
 
 def test_command_warns_of_rasters_beyond_training(run, surrogate, tmp_path):

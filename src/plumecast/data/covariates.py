@@ -16,7 +16,7 @@ from plumecast.base.names import COVARIATES, GROUND, SNAPSHOT, TABLE, WIND
 from plumecast.compute.arrays import Array
 from plumecast.compute.blocks import row_blocks
 from plumecast.weather.profile import components
-from plumecast.weather.snapshots import STATE_WEATHER
+from plumecast.weather.snapshots import STATE_WEATHER, has_weather
 
 SCENARIO = "drought"
 """Label of the weather scenario: operators may have weights of their own for each label."""
@@ -187,6 +187,13 @@ def _spread(snapshots: xr.Dataset, groups: Array, columns: Array, alike: Sequenc
         if np.unique(groups[rows]).size > 1:
             spread.append(float(np.sqrt(np.var(columns[rows], axis=0).sum())))
     return float(np.median(spread)) if spread else 0.0
+
+
+def weather_known(data: xr.Dataset) -> bool:
+    """Whether fires can be carried: hours are known, and hourly weather or at least a mean wind."""
+    return "hours" in data.variables and (
+        has_weather(data) or all(name in data.variables for name in WIND)
+    )
 
 
 def read_wind(snapshots: xr.Dataset) -> Array | None:

@@ -27,6 +27,7 @@ from plumecast.data.schema import (
     further_outputs,
 )
 from plumecast.data.split import find_duplicates
+from plumecast.data.training import check_group_count
 from plumecast.weather.snapshot_checks import weather_findings
 
 QUALITY = "quality"
@@ -226,16 +227,6 @@ def _unlike_others(peaks: dict[str, float]) -> Iterator[tuple[str, Finding]]:
         if peak > 0.0 and max(peak / median, median / peak) > _UNLIKE_OTHERS:
             message = f"peak {peak:.3g} µg m⁻³, the median of the fires is {median:.3g}"
             yield fire, Finding(check, f"{message}; is the unit right?")
-
-
-def check_group_count(count: int, group_by: str) -> None:
-    """Raise if there are too few groups to leave one out."""
-    if count < 2:
-        raise PlumecastError(
-            "this surrogate leaves fires out to choose its penalties; it needs at least 2 "
-            f"'{group_by}', the training data has {count}; add fires, change --fractions or "
-            "--seed of the split, or train on all of them with --all"
-        )
 
 
 def refusals(snapshots: xr.Dataset, duplicates: Sequence[Sequence[str]] = ()) -> Iterator[Finding]:

@@ -258,6 +258,16 @@ class TrainingMatrices:
         return min(smallest.items(), key=lambda item: item[1])
 
 
+def check_group_count(count: int, group_by: str) -> None:
+    """Raise if there are too few groups to leave one out."""
+    if count < 2:
+        raise PlumecastError(
+            "this surrogate leaves fires out to choose its penalties; it needs at least 2 "
+            f"'{group_by}', the training data has {count}; add fires, change --fractions or "
+            "--seed of the split, or train on all of them with --all"
+        )
+
+
 def training_size(train: xr.Dataset, inputs: Names, outputs: Names) -> tuple[int, int]:
     """Number of snapshots, and of input and output cells together; missing variables count 0."""
     rows = train.sizes.get(SNAPSHOT, 0)

@@ -22,7 +22,7 @@ from plumecast.base.errors import PlumecastError
 from plumecast.base.files import write_json
 from plumecast.base.names import FIRE, SMOKE, SNAPSHOT, WIND
 from plumecast.base.version import __version__
-from plumecast.data.covariates import extrapolating
+from plumecast.data.covariates import extrapolating, weather_known
 from plumecast.operators.settings import NETWORKS
 from plumecast.paper.context import Context, Study, bounded, is_baseline, select, tidy, with_groups
 from plumecast.paper.figures import draw_bending, light_grid, look_of, new_figure
@@ -31,7 +31,6 @@ from plumecast.paper.scoring import MEDIAN_SCORES, score_surrogate
 from plumecast.surrogate.baselines import fit_baseline
 from plumecast.surrogate.fit import fit_surrogate
 from plumecast.surrogate.surrogate import Surrogate
-from plumecast.surrogate.weather import weather_known
 
 CHOICES: dict[str, dict[str, Any]] = {
     "recommended": {},

@@ -22,10 +22,10 @@ from plumecast.data.covariates import (
     own_winds,
     read_covariates,
     read_wind,
+    weather_known,
 )
-from plumecast.data.findings import check_group_count
 from plumecast.data.layout import Field
-from plumecast.data.training import TrainingMatrices
+from plumecast.data.training import TrainingMatrices, check_group_count
 from plumecast.operators.carried.calibration import LADDERS, calibrate
 from plumecast.operators.carried.release import FireHistory, FuelLoads, WeatherSeries
 from plumecast.operators.carried.transport import ColumnTransport, plan_transport
@@ -42,7 +42,6 @@ from plumecast.surrogate.weather import (
     fire_history,
     frame_interval,
     fuel_loads,
-    weather_known,
     weather_series,
 )
 from plumecast.weather.snapshots import STATE_WEATHER, has_weather

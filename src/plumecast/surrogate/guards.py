@@ -18,18 +18,16 @@ from plumecast.base.errors import PlumecastError
 from plumecast.base.names import FIRE
 from plumecast.compute.arrays import Array
 from plumecast.data.covariates import read_scalar
-from plumecast.data.layout import leading_dims
 from plumecast.operators.family import Conditions
 from plumecast.operators.settings import FAMILIES
 from plumecast.surrogate.ranges import (
     fire_columns,
     mean_growth,
     represented_share,
-    stated_measures,
 )
 
 if TYPE_CHECKING:
-    from plumecast.surrogate.surrogate import Labelled, Surrogate
+    from plumecast.surrogate.surrogate import Surrogate
 
 
 FLAGS = {
@@ -344,15 +342,3 @@ def snapshot_labels(like: xr.DataArray | xr.Dataset, lead: Sequence[Hashable]) -
         return [f"fire {name}" for name in names]
     hours = read_scalar(like.coords.to_dataset(), "hours", sizes)
     return [f"fire {name} at {hour:.4g} h" for name, hour in zip(names, hours, strict=True)]
-
-
-def check_prediction(surrogate: Surrogate, fires: Labelled, smoke: Labelled) -> Array:
-    """Flags (a bit mask of FLAGS) of predicted smoke, one for every snapshot of the fires."""
-    inputs, given = surrogate.read_rows(fires)
-    like = fires[surrogate.inputs.fields[0].name]
-    lead = leading_dims(like, surrogate.inputs.fields[0])
-    stated = stated_measures(surrogate.training.get("ranges", {}), fires, like, lead)
-    outputs = surrogate.outputs.to_matrix(smoke)
-    measures = measure_rows(surrogate, inputs, given, largest_sizes(outputs), stated)
-    checked = Checked(measures, snapshot_labels(like, lead))
-    return checked.flags(limits(surrogate)).reshape([like.sizes[dim] for dim in lead])

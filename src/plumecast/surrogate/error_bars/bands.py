@@ -17,6 +17,7 @@ import numpy as np
 from scipy.optimize import isotonic_regression
 
 from plumecast.compute.arrays import Array
+from plumecast.surrogate.error_bars.counting import group_weights
 
 HALVINGS = 30
 """Steps of the bisection for the level; more than the digits of a share of cells."""
@@ -111,12 +112,6 @@ class Rows:
         high[..., 0] = upper[..., 0]  # smoke predicted as 0 is observed as 0, unless the quantile
         pairs = zip(low.reshape(-1, size), high.reshape(-1, size), strict=True)  # says otherwise
         return [Bands(*pair, level) for pair in pairs]
-
-
-def group_weights(counts: Array, scored: Array) -> Array:
-    """(G,) 1 / number of scored cells, so that every group counts once; 0 without such cells."""
-    cells = (counts * scored).sum(axis=(1, 2)).astype(np.float64)
-    return np.divide(1.0, cells, out=np.zeros_like(cells), where=cells > 0)
 
 
 def smoothed(counts: Array, weights: Array) -> Array:

@@ -24,7 +24,6 @@ from plumecast.surrogate.error_bars.bands import (
     calibrated_bands,
     fire_promises,
     fire_thresholds,
-    group_weights,
     smoothed,
 )
 from plumecast.surrogate.error_bars.counting import (
@@ -32,6 +31,7 @@ from plumecast.surrogate.error_bars.counting import (
     SCORE_BINS,
     Cells,
     bin_numbers,
+    group_weights,
     positions,
     score_edges,
     smoke_at,

@@ -178,6 +178,12 @@ def score_edges() -> Array:
     return (np.arange(1, SCORE_BINS) / SCORE_BINS) ** 2
 
 
+def group_weights(counts: Array, scored: Array) -> Array:
+    """(G,) 1 / number of scored cells, so that every group counts once; 0 without such cells."""
+    cells = (counts * scored).sum(axis=(1, 2)).astype(np.float64)
+    return np.divide(1.0, cells, out=np.zeros_like(cells), where=cells > 0)
+
+
 def add_cells(blocks: Iterable[Cells | None]) -> Cells | None:
     """Cells of all blocks; None if they were not counted."""
     counted = [block for block in blocks if block is not None]
