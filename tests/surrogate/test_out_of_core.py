@@ -24,14 +24,9 @@ from plumecast.data.schema import apply_smoke_floor
 from plumecast.data.split import Split, split_by_fire
 from plumecast.data.store import append_fire, open_snapshots
 from plumecast.operators.coded.fit import pca_rows
-from plumecast.operators.coded.polynomial_map import (
-    fit_linear_map,
-    fit_polynomial_map,
-    tune_polynomial_map,
-)
 from plumecast.operators.lift import fit_lift
 from plumecast.operators.neural import map as neural
-from plumecast.operators.pca import EncodedRows, Truncation, fit_truncated_basis
+from plumecast.operators.pca import Truncation, fit_truncated_basis
 from plumecast.operators.spectral.fit import rows_at_once
 from plumecast.scores.footprint import smoke_threshold
 from plumecast.surrogate.baselines import fit_baseline
@@ -83,35 +78,6 @@ def test_modes_that_blocks_do_not_resolve_are_refused():
     assert fit_truncated_basis(fields, Truncation(rank=6)).rank == 6
     with pytest.raises(PlumecastError, match="cannot be computed by blocks of snapshots"):
         fit_truncated_basis(fields, Truncation(rank=6), passes=Passes(5))
-
-
-@pytest.mark.parametrize("block", [1, 5, 11, 40])
-@pytest.mark.parametrize("rank", [3, 8])  # 9 features: primal; 44: dual
-def test_maps_of_any_blocks_are_equal(block, rank):
-    rng = np.random.default_rng(1)
-    fields, targets = rng.normal(size=(40, 20)), rng.normal(size=(40, 4))
-    basis = fit_truncated_basis(fields, Truncation(rank=rank))
-    codes, lazy = basis.encode(fields), EncodedRows(basis, fields)
-    groups = np.split(np.arange(40), [5, 6, 14, 30])
-    common = {"degree": 2, "groups": groups, "penalties": None}
-    (one, scan), (other, blocked) = (
-        tune_polynomial_map(codes, targets, **common),
-        tune_polynomial_map(lazy, targets, **common, passes=Passes(block)),
-    )
-    np.testing.assert_allclose(blocked.errors, scan.errors, rtol=ROUNDING)
-    np.testing.assert_allclose(other.predict(codes), one.predict(codes), atol=1e-8)
-    pairs = [
-        [
-            fit_linear_map(c, basis.singular_values, targets, Passes(b))
-            for c, b in ((codes, None), (lazy, block))
-        ],
-        [
-            fit_polynomial_map(c, targets, degree=2, penalty=1.0, passes=Passes(b))
-            for c, b in ((codes, None), (lazy, block))
-        ],
-    ]
-    for first, second in pairs:
-        np.testing.assert_allclose(second.predict(codes), first.predict(codes), atol=ROUNDING)
 
 
 CHOICES = {

@@ -10,7 +10,6 @@ import xarray as xr
 
 import plumecast as pc
 from plumecast.compute.resources import Resources
-from plumecast.operators.neural.map import SIZES
 from plumecast.surrogate import fit_lifted as fit_lifted_module
 from support.weather_fires import weather_fires
 
@@ -73,11 +72,6 @@ def test_carried_smoke_is_chosen_and_is_better(trained, parts):
     assert error(trained, parts[1]) < 0.8 * error(without, parts[1])
 
 
-def test_a_file_predicts_the_same_bits(trained, parts, tmp_path):
-    loaded = pc.load_surrogate(trained.save(tmp_path / "own.plume"))
-    xr.testing.assert_identical(loaded.predict(parts[1]), trained.predict(parts[1]))
-
-
 def test_turning_the_wind_turns_the_plume(trained, parts):
     one = parts[1].isel(snapshot=[2])
     turned = one.copy(deep=True)
@@ -95,17 +89,6 @@ def test_turning_the_wind_turns_the_plume(trained, parts):
     assert np.dot(*moved) < 0.0
 
 
-@pytest.mark.parametrize("family", ["coded", "unet"])
-def test_other_families_take_the_same_channels(family, parts, monkeypatch):
-    if family == "unet":
-        pytest.importorskip("torch")
-        monkeypatch.setitem(SIZES, "unet", {"width": 8, "levels": 2})
-    choices = {"epochs": 1} if family == "unet" else {"lift": "age-bins", "targets": "log"}
-    fitted = pc.fit_surrogate(parts[0], family=family, physics="column", **choices)
-    assert fitted.training["physics"] == "column"
-    assert np.isfinite(fitted.predict(parts[1])).all()
-
-
 def test_a_store_without_any_wind_has_no_physics(parts):
     bare = parts[0].drop_vars([*WEATHER, "wind_speed", "wind_from_direction"])
     fitted = pc.fit_surrogate(bare, "recommended", layers=1)
@@ -117,7 +100,7 @@ def test_a_store_without_any_wind_has_no_physics(parts):
 def test_constants_for_mean_winds_are_not_used_with_other_profiles(parts, tmp_path):
     """The hourly weather of new fires is left aside: the constants suit the default profile."""
     scalars = parts[0].drop_vars(WEATHER)
-    fitted = pc.fit_surrogate(scalars, "recommended", layers=1, physics="calibrated")
+    fitted = pc.fit_surrogate(scalars, "quick", layers=1, physics="calibrated")
     loaded = pc.load_surrogate(fitted.save(tmp_path / "mean.plume"))
     expected = fitted.predict(parts[1].drop_vars(WEATHER))
     np.testing.assert_array_equal(loaded.predict(parts[1]).values, expected.values)
@@ -126,7 +109,7 @@ def test_constants_for_mean_winds_are_not_used_with_other_profiles(parts, tmp_pa
 def test_calibrated_constants_are_recorded_and_saved(parts, tmp_path):
     slow = parts[0].copy()
     slow["wind_u"], slow["wind_v"] = 2.0 * slow.wind_u, 2.0 * slow.wind_v
-    fitted = pc.fit_surrogate(slow, "recommended", layers=1, physics="calibrated")
+    fitted = pc.fit_surrogate(slow, "quick", layers=1, physics="calibrated")
     constants = fitted.training["transport"]
     assert constants["drift"] <= 0.7  # the stated winds are twice those that carried the smoke
     loaded = pc.load_surrogate(fitted.save(tmp_path / "slow.plume"))
@@ -154,9 +137,11 @@ def test_many_fires_in_a_store_are_compared_without_reading_them_at_once(
     parts, tmp_path, monkeypatch
 ):
     monkeypatch.setattr(fit_lifted_module, "COMPARED_GROUPS", 6)
-    stored = pc.open_snapshots(pc.export_snapshots(parts[0], tmp_path / "own.zarr"))
-    lazy = pc.fit_surrogate(stored, "recommended", layers=1, resources=Resources(memory="1.5GB"))
-    loaded = pc.fit_surrogate(parts[0], "recommended", layers=1)
+    few = parts[0].isel(snapshot=slice(0, 24))  # eight fires
+    stored = pc.open_snapshots(pc.export_snapshots(few, tmp_path / "own.zarr"))
+    choices = {"preset": "recommended", "layers": 1, "frame": "wind"}
+    lazy = pc.fit_surrogate(stored, resources=Resources(memory="1.5GB"), **choices)
+    loaded = pc.fit_surrogate(few, **choices)
     assert lazy.training["frame"] == loaded.training["frame"]
     assert lazy.training["physics"] == loaded.training["physics"]
     ours, theirs = (one.predict(parts[1]).values for one in (loaded, lazy))

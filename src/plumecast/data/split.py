@@ -244,35 +244,28 @@ def _draw_parts(counts: Array, shares: Array, droughts: Array, seed: int) -> Arr
     """(G,) part of each group: the first random draw whose training part is complete.
 
     It has every drought, and two groups if possible, because a penalty is chosen by leaving one
-    out. If no draw is complete, the one that lacks least. Many groups are drawn once.
+    out. If no draw is complete, the one that lacks least. Many groups are drawn once. The cuts are
+    where the cumulative counts of snapshots come nearest to the shares; each part has a group.
     """
-    rng = np.random.default_rng(seed)
-    complete = droughts.shape[1] + min(counts.size - 2, 2)
+    rng, groups = np.random.default_rng(seed), counts.size
+    complete = droughts.shape[1] + min(groups - 2, 2)
     most, best = -1, np.empty(0, dtype=np.int64)
     for _ in range(DRAWS):
-        order = rng.permutation(counts.size)
-        parts = np.empty(counts.size, dtype=np.int64)
-        parts[order] = _assign(counts[order], shares)
+        order = rng.permutation(groups)
+        total = np.concatenate([[0], np.cumsum(counts[order])]) / counts.sum()
+        first = int(np.argmin(np.abs(total - shares[0])))
+        first = min(max(first, 1), groups - 2)
+        second = int(np.argmin(np.abs(total - shares[0] - shares[1])))
+        second = min(max(second, first + 1), groups - 1)
+        parts = np.empty(groups, dtype=np.int64)
+        parts[order] = np.repeat([0, 1, 2], [first, second - first, groups - second])
         trained = int(np.count_nonzero(droughts[parts == 0].any(axis=0)))
         trained += min(int(np.count_nonzero(parts == 0)), 2)
         if trained > most:
             most, best = trained, parts
-        if most == complete or counts.size >= STRATIFIED_GROUPS:
+        if most == complete or groups >= STRATIFIED_GROUPS:
             break
     return best
-
-
-def _assign(counts: Array, shares: Array) -> Array:
-    """The part (0, 1 or 2) of each group in order; each part has at least one group.
-
-    The cuts are where the cumulative counts of snapshots come nearest to the shares.
-    """
-    total = np.concatenate([[0], np.cumsum(counts)]) / counts.sum()
-    first = int(np.argmin(np.abs(total - shares[0])))
-    first = min(max(first, 1), counts.size - 2)
-    second = int(np.argmin(np.abs(total - shares[0] - shares[1])))
-    second = min(max(second, first + 1), counts.size - 1)
-    return np.repeat([0, 1, 2], [first, second - first, counts.size - second])
 
 
 def group_rows(labels: Array) -> list[Array]:

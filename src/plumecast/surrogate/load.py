@@ -230,15 +230,16 @@ def _check_record_of_output(surrogate: Surrogate, record: Any) -> None:
 
 
 def _check_ranges(surrogate: Surrogate) -> None:
-    """The ranges of training, which predictions are compared with."""
+    """The ranges of training, which predictions are compared with.
+
+    The region of the fires lies within the grid, and has the burned cells beside it.
+    """
     training = surrogate.training
     if training.get("weather", HOURLY) not in (HOURLY, MEAN_WIND):
         raise PlumecastError(f"weather={shown(training['weather'])} is no kind of weather")
     ranges = training.get("ranges", {})
     if not isinstance(ranges, Mapping):
         raise PlumecastError(f"ranges={shown(ranges)} are no ranges")
-    if "hours" in ranges:
-        _check_region(surrogate, ranges)
     for name, pair in ranges.items():
         check = check_count if name == "region" else check_number
         several = name in ("region", "profile_wind") and isinstance(pair, list)
@@ -247,17 +248,15 @@ def _check_ranges(surrogate: Surrogate) -> None:
                 raise PlumecastError(f"ranges.{name}={shown(item)} is no pair of numbers")
             for value in item:
                 check(f"ranges.{name}", value, least=0)
-
-
-def _check_region(surrogate: Surrogate, ranges: Mapping[str, Any]) -> None:
-    """The region of the training fires lies within the grid, and has the burned cells beside it."""
-    grids = {field.name: field.shape for field in surrogate.inputs.fields}
-    region, shape = ranges.get("region"), grids.get(FIRE, ())
-    if "burned_cells" not in ranges or not isinstance(region, list) or len(region) != len(shape):
-        raise PlumecastError("its ranges have no region or no burned cells")
-    for pair, size in zip(region, shape, strict=True):
-        if not isinstance(pair, list) or any(not isinstance(i, int) or i >= size for i in pair):
-            raise PlumecastError(f"ranges.region={shown(pair)} is not within the grid {shape}")
+    if "hours" in ranges:
+        region = ranges.get("region")
+        shapes = {field.name: field.shape for field in surrogate.inputs.fields}
+        grid = shapes.get(FIRE, ())
+        if "burned_cells" not in ranges or region is None or len(region) != len(grid):
+            raise PlumecastError("its ranges have no region or no burned cells")
+        for pair, size in zip(region, grid, strict=True):
+            if max(pair) >= size:
+                raise PlumecastError(f"ranges.region={shown(pair)} is not within the grid {grid}")
 
 
 def _try(surrogate: Surrogate) -> None:
