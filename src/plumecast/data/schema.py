@@ -94,7 +94,15 @@ def check_structure(snapshots: xr.Dataset, fields: Sequence[str] = FIELD_NAMES) 
     for name in dict.fromkeys([*fields, *further_outputs(snapshots)]):
         _check_field(snapshots[name])
     for entry in coordinates:
-        _check_kind(snapshots[entry.name], entry)
+        array = snapshots[entry.name]
+        if array.dims != (SNAPSHOT,):
+            raise PlumecastError(
+                f"coordinate '{entry.name}' has dimensions {array.dims}, expected ('{SNAPSHOT}',)"
+            )
+        if array.dtype.kind not in {"float": "fiu", "string": "UOST", "bool": "b"}[entry.kind]:
+            raise PlumecastError(
+                f"coordinate '{entry.name}' holds {array.dtype}, expected {entry.kind}"
+            )
     check_axes(snapshots)
     check_weather_axes(snapshots)
     return _normalise_units(snapshots)
@@ -164,18 +172,6 @@ def _entry(array: xr.DataArray) -> Name | None:
     """What the contract says of a variable; of every smoke variable the same as of smoke."""
     name = str(array.name)
     return TABLE.get(name) or (TABLE[SMOKE] if is_smoke(name, array.attrs) else None)
-
-
-def _check_kind(array: xr.DataArray, entry: Name) -> None:
-    kinds = {"float": "fiu", "string": "UOST", "bool": "b"}[entry.kind]
-    if array.dims != (SNAPSHOT,):
-        raise PlumecastError(
-            f"coordinate '{entry.name}' has dimensions {array.dims}, expected ('{SNAPSHOT}',)"
-        )
-    if array.dtype.kind not in kinds:
-        raise PlumecastError(
-            f"coordinate '{entry.name}' holds {array.dtype}, expected {entry.kind}"
-        )
 
 
 LARGEST_RATIO = 2.0

@@ -68,8 +68,13 @@ class Agreement:
         joint = joint_score(
             smoke, score, tau, weight=self.weight, scale=self.scale, thick=self.thick
         )
-        present = joint > alpha
-        return _divide(smoke, present, tau), _divide(joint, present, alpha)
+        xp, present = array_namespace(smoke, score), joint > alpha
+
+        def agreeing(values: Array, threshold: float) -> Array:
+            below, above = steps_around(threshold)
+            return xp.where(present, xp.clip(values, above, None), xp.clip(values, None, below))
+
+        return agreeing(smoke, tau), agreeing(joint, alpha)
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,13 +201,6 @@ def steps_around(threshold: float) -> tuple[float, float]:
     above = max(float(np.nextafter(rounded, np.float32(np.inf))), _LEAST)
     exceeds = float(rounded) > threshold
     return float(np.nextafter(rounded, np.float32(-np.inf)) if exceeds else rounded), above
-
-
-def _divide(values: Array, present: Array, threshold: float) -> Array:
-    """Values above the threshold exactly where smoke is `present`."""
-    xp = array_namespace(values, present)
-    below, above = steps_around(threshold)
-    return xp.where(present, xp.clip(values, above, None), xp.clip(values, None, below))
 
 
 def score_layout(outputs: Layout) -> Layout:

@@ -6,11 +6,11 @@ The counts of blocks are added. Positions are smoke on the scale of the bins.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import reduce
 from operator import add
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
@@ -123,6 +123,12 @@ class CellBins:
         return Cells(self, both, times)
 
 
+def _together(one: Mapping[Any, Any], other: Mapping[Any, Any]) -> dict[Any, Any]:
+    """Both by key; values that both have are added."""
+    added = {key: one[key] + value if key in one else value for key, value in other.items()}
+    return {**one, **added}
+
+
 @dataclass(frozen=True, slots=True)
 class Time:
     """Cells of snapshots of one time since ignition: the sum of their hours, and by group."""
@@ -132,10 +138,8 @@ class Time:
     counts: dict[str, Array]  # (K, K) by predicted and observed bin
 
     def __add__(self, other: Time) -> Time:
-        total = dict(self.counts)
-        for group, cells in other.counts.items():
-            total[group] = total[group] + cells if group in total else cells
-        return Time(self.hours + other.hours, self.snapshots + other.snapshots, total)
+        counts = _together(self.counts, other.counts)
+        return Time(self.hours + other.hours, self.snapshots + other.snapshots, counts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,13 +153,10 @@ class Cells:
     def __add__(self, other: Cells) -> Cells:
         """Cells of both, in the same bins."""
         total = dict(self.counts)
-        for group, (smoke, scores) in other.counts.items():
+        for group, pair in other.counts.items():
             mine = total.get(group)
-            total[group] = (smoke, scores) if mine is None else (mine[0] + smoke, mine[1] + scores)
-        times = dict(self.times)
-        for number, part in other.times.items():
-            times[number] = times[number] + part if number in times else part
-        return Cells(self.bins, total, times)
+            total[group] = pair if mine is None else (mine[0] + pair[0], mine[1] + pair[1])
+        return Cells(self.bins, total, _together(self.times, other.times))
 
 
 def choose_bins(surrogate: Surrogate, tau: float, by: str) -> CellBins | None:
