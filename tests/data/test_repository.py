@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import resource
 import subprocess
 import sys
@@ -14,10 +15,11 @@ import xarray as xr
 
 from plumecast.base import files
 from plumecast.base.errors import PlumecastError
+from plumecast.base.files import temporary_folder
 from plumecast.data import repository as writing
-from plumecast.data.repository import writer
-from plumecast.data.rewrite import relabel_fires
-from plumecast.data.store import append_fire, open_snapshots, stored_fires
+from plumecast.data.repository import Transaction, writer
+from plumecast.data.rewrite import relabel_fires, tidy_store
+from plumecast.data.store import append_fire, open_snapshots, stored_fires, write_fire
 from support.snapshots import fires_of, select_fire
 
 KILLED_AT_FLUSH = """
@@ -184,3 +186,63 @@ def test_a_full_disk_is_one_line_and_the_store_stays_as_it_was(store, snapshots)
     assert str(caught.value) == f"{expected} space"
     np.testing.assert_array_equal(open_snapshots(store).smoke, before.smoke)
     append_fire(store, fires_of(snapshots)[1])
+
+
+# Tidying: garbage and leftovers go, every fire and every running process stays
+
+
+@pytest.fixture
+def untidy(tmp_path, snapshots) -> Path:
+    """A store with four versions, and a transaction that was not finished."""
+    path = tmp_path / "ensemble.zarr"
+    for fire in fires_of(snapshots)[:3]:
+        append_fire(path, fire)
+    relabel_fires(path, {"drought": {"fire-00-low": "medium"}})
+    with writer(path) as real:
+        write_fire(Transaction(real).store, fires_of(snapshots)[3], first=False)
+    (path / "chunks" / "ABCDEFGHIJ#1").write_text("half a chunk")
+    return path
+
+
+def files_of(untidy: Path) -> set[str]:
+    return {str(path.relative_to(untidy)) for path in untidy.rglob("*") if path.is_file()}
+
+
+def test_only_what_no_version_needs_is_removed(untidy):
+    before, names = open_snapshots(untidy).load(), files_of(untidy)
+    planned = tidy_store(untidy, dry_run=True)
+    assert files_of(untidy) == names
+    done = tidy_store(untidy)
+    assert done == planned
+    assert done.garbage.files == len(names) - len(files_of(untidy)) >= 3
+    assert done.garbage.bytes > 0
+    assert done.old_versions == 3
+    xr.testing.assert_identical(open_snapshots(untidy).load(), before)
+    assert tidy_store(untidy).garbage.files == 0
+
+
+def test_old_versions_go_when_asked(untidy, snapshots):
+    before = open_snapshots(untidy).load()
+    tidy_store(untidy)
+    done = tidy_store(untidy, old_versions=True)
+    assert (done.old_versions, tidy_store(untidy).old_versions) == (3, 0)
+    assert done.garbage.files > 10
+    xr.testing.assert_identical(open_snapshots(untidy).load(), before)
+    append_fire(untidy, fires_of(snapshots)[4])
+    assert open_snapshots(untidy).sizes["snapshot"] == before.sizes["snapshot"] + 4
+
+
+def test_a_store_that_is_being_written_or_is_not_there_is_refused(untidy, tmp_path):
+    with writer(untidy), pytest.raises(PlumecastError, match="is being written by another process"):
+        tidy_store(untidy)
+    with pytest.raises(PlumecastError, match=re.escape(f"{tmp_path / 'none'} does not exist")):
+        tidy_store(tmp_path / "none")
+
+
+def test_folders_of_running_processes_stay(tmp_path):
+    results = tmp_path / "results"
+    results.mkdir()
+    with temporary_folder(results / "table.json") as running:
+        (running / "half").write_text("half")
+        assert tidy_store(results).leftovers.files == 0
+        assert (running / "half").exists()

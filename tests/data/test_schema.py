@@ -11,16 +11,25 @@ import numpy as np
 import pytest
 import xarray as xr
 
+import plumecast as pc
+from plumecast.base.checkpoints import INTERVAL
 from plumecast.base.errors import PlumecastError
-from plumecast.base.names import COORDINATES, FIELDS
+from plumecast.base.names import COLUMN, COORDINATES, FIELDS, LEVEL
+from plumecast.data import covariates
+from plumecast.data.covariates import read_fuel_maps
+from plumecast.data.findings import check_fires
 from plumecast.data.schema import (
     apply_smoke_floor,
     drop_small_fires,
     final_snapshots,
+    further_outputs,
     select_drought,
     validate_snapshots,
 )
-from plumecast.data.store import export_snapshots, open_snapshots
+from plumecast.data.split import SplitRecipe
+from plumecast.data.store import append_fire, export_snapshots, open_snapshots
+from support.snapshots import fires_of, make_snapshots
+from support.two_outputs import add_surface
 
 
 def with_values(snapshots: xr.Dataset, name: str, values: dict[tuple[int, ...], float]):
@@ -190,3 +199,120 @@ def test_what_was_loaded_needs_its_store_no_more(snapshots, tmp_path, name):
     validate_snapshots(loaded)
     with pytest.raises(PlumecastError, match="is not there"):
         validate_snapshots(lazy)
+
+
+# Fuel loads: one map, a map of each snapshot, and what is wrong with them
+
+
+GRID = ("y", "x")
+MAPS = np.arange(40, dtype=np.float32).reshape(2, 4, 5)
+
+
+@pytest.fixture
+def fuelled() -> xr.Dataset:
+    return make_snapshots(fires=3, shape=(4, 5))
+
+
+def each(fuelled: xr.Dataset, number: np.ndarray) -> xr.Dataset:
+    return fuelled.assign(fuel_load=(("snapshot", *GRID), MAPS[number], {"units": "kg/m2"}))
+
+
+def test_different_maps_are_kept_once(fuelled, monkeypatch):
+    monkeypatch.setattr(covariates, "_BLOCK", 2)
+    number = np.arange(fuelled.sizes["snapshot"]) % 2
+    maps, rows = read_fuel_maps(each(fuelled, number), GRID)
+    np.testing.assert_array_equal(maps, MAPS)
+    np.testing.assert_array_equal(rows, number)
+    maps, rows = read_fuel_maps(fuelled.assign(fuel_load=(GRID, MAPS[1])), GRID)
+    np.testing.assert_array_equal(maps, MAPS[1:])
+    np.testing.assert_array_equal(rows, 0 * number)
+    assert read_fuel_maps(fuelled, GRID) is None
+    other_axes = fuelled.assign(fuel_load=(("a", "b"), MAPS[0]))  # means something else
+    assert read_fuel_maps(other_axes, GRID) is None
+
+
+def test_axes_may_come_in_any_order_and_rows_have_more_of_them(fuelled):
+    swapped = fuelled.assign(fuel_load=(("x", "scenario", "y"), MAPS.transpose(2, 0, 1)))
+    maps, number = read_fuel_maps(swapped, GRID, {"scenario": 2, "snapshot": 3})
+    np.testing.assert_array_equal(maps, MAPS)
+    np.testing.assert_array_equal(number, [0, 0, 0, 1, 1, 1])
+
+
+def test_the_contract_takes_a_map_of_every_snapshot_and_names_the_fire_of_a_wrong_load(fuelled):
+    made = each(fuelled, np.zeros(fuelled.sizes["snapshot"], int))
+    assert validate_snapshots(made).fuel_load.attrs["units"] == "kg m-2"
+    for value in (-1.0, np.nan):
+        made.fuel_load[-1, 2, 3] = value
+        named = f"'fuel_load' of fire '{made.fire_id.values[-1]}' is {value:g} in 1 of"
+        with pytest.raises(PlumecastError, match=named):
+            validate_snapshots(made)
+    made.fuel_load.attrs["units"] = "t/acre"
+    with pytest.raises(PlumecastError, match="'fuel_load' is in 't/acre'; convert it"):
+        validate_snapshots(made)
+
+
+# Further smoke variables: checked, stored, exported and reported as smoke is
+
+
+@pytest.fixture
+def tracers():
+    plain = add_surface(make_snapshots(fires=4))
+    tracer = 0.5 * plain.smoke
+    return plain.assign(smoke_co=tracer.assign_attrs({**plain.smoke.attrs, LEVEL: COLUMN}))
+
+
+def test_variables_with_a_level_are_further_outputs(tracers):
+    assert further_outputs(tracers) == ["smoke_co", "surface_smoke"]
+    other = tracers.assign(smoke_age=tracers.smoke.drop_attrs())  # a variable of the user's own
+    assert further_outputs(other) == ["smoke_co", "surface_smoke"]
+
+
+@pytest.mark.parametrize("name", ["smoke_co", "surface_smoke"])
+def test_values_and_units_are_checked_as_those_of_smoke(tracers, name):
+    negative = tracers.copy(deep=True)
+    negative[name][3, 2, 1] = -1.0
+    found = check_fires(negative)
+    assert any(f"negative {name}" in str(item) for items in found.values() for item in items)
+    with_units = {units: tracers[name].assign_attrs(units=units) for units in (None, "ppm")}
+    del with_units[None].attrs["units"]
+    for wrong, said in (
+        (negative[name], "holds 1 negative values"),
+        (with_units[None], "has no units"),
+        (with_units["ppm"], "is in 'ppm'"),
+        (tracers[name].transpose("snapshot", "x", "y"), "has dimensions"),
+    ):
+        with pytest.raises(pc.PlumecastError, match=f"'{name}' {said}"):
+            pc.data.validate_snapshots(tracers.assign({name: wrong}))
+
+
+@pytest.mark.parametrize("ending", [".zarr", ".nc"])
+def test_stores_and_exports_keep_them(tmp_path, tracers, ending):
+    for fire in fires_of(tracers):
+        append_fire(tmp_path / "store.zarr", fire)
+    stored = pc.open_snapshots(tmp_path / "store.zarr")
+    assert further_outputs(stored) == ["smoke_co", "surface_smoke"]
+    path = export_snapshots(stored, tmp_path / f"copy{ending}")
+    copy = pc.open_snapshots(path)
+    for name in ("smoke_co", "surface_smoke"):
+        np.testing.assert_allclose(copy[name], tracers[name], rtol=1e-6)  # float32
+        assert copy[name].attrs[INTERVAL] == tracers.smoke.attrs[INTERVAL]
+
+
+def test_an_interval_that_differs_is_dropped_from_all_of_them(tmp_path, tracers):
+    first, second = fires_of(tracers)[:2]
+    second = second.assign_coords(hours=second.hours.copy(data=second.hours.values / 2.0))
+    for name in ("smoke", "smoke_co", "surface_smoke"):
+        second[name].attrs[INTERVAL] = 3.0
+    for fire in (first, second):
+        append_fire(tmp_path / "store.zarr", fire)
+    stored = pc.open_snapshots(tmp_path / "store.zarr")
+    assert all(INTERVAL not in stored[n].attrs for n in ("smoke", "smoke_co", "surface_smoke"))
+
+
+def test_a_floor_applies_to_every_output(tracers):
+    floor = 5.0
+    kept = SplitRecipe(smoke_floor=floor).select(tracers, ["smoke", "surface_smoke"])
+    for name in ("smoke", "surface_smoke"):
+        values = kept[name].values
+        assert ((values == 0.0) | (values >= floor)).all()
+        assert ((tracers[name].values > 0.0) & (values == 0.0)).any()

@@ -11,7 +11,7 @@ import xarray as xr
 import plumecast as pc
 from plumecast.compute.resources import Resources
 from plumecast.surrogate import fit_lifted as fit_lifted_module
-from support.weather_fires import weather_fires
+from support.weather_fires import SHAPE, weather_fires
 
 WEATHER = ("wind_u", "wind_v", "boundary_layer_depth")
 FIT_ROUNDING = 2e-3
@@ -146,3 +146,60 @@ def test_many_fires_in_a_store_are_compared_without_reading_them_at_once(
     assert lazy.training["physics"] == loaded.training["physics"]
     ours, theirs = (one.predict(parts[1]).values for one in (loaded, lazy))
     np.testing.assert_allclose(theirs, ours, atol=FIT_ROUNDING * ours.max())
+
+
+# Fuels: fires with a fuel load, and on other fuels than those of training
+
+
+LOAD = np.random.default_rng(1).uniform(0.5, 2.0, SHAPE).astype(np.float32)
+FIT = {"layers": 1, "physics": "column", "frame": "wind"}
+
+
+def with_load(loaded: xr.Dataset, load: np.ndarray) -> xr.Dataset:
+    dims = ("snapshot", "y", "x")[3 - load.ndim :]
+    return loaded.assign(fuel_load=(dims, load.astype(np.float32), {"units": "kg m-2"}))
+
+
+@pytest.fixture(scope="module")
+def loaded() -> xr.Dataset:
+    return with_load(weather_fires(6), LOAD)
+
+
+@pytest.fixture(scope="module")
+def fuelled(loaded) -> pc.Surrogate:
+    return pc.fit_surrogate(loaded, "recommended", **FIT)
+
+
+def test_the_fuel_of_training_gives_the_same_bits(fuelled, loaded, tmp_path):
+    expected = fuelled.predict(loaded.drop_vars("fuel_load"))
+    each = with_load(loaded, np.tile(LOAD, (loaded.sizes["snapshot"], 1, 1)))
+    stored = pc.open_snapshots(pc.export_snapshots(each, tmp_path / "fires.zarr"))
+    for same in (loaded, each, stored):
+        np.testing.assert_array_equal(fuelled.predict(same), expected)
+    with pytest.raises(pc.PlumecastError, match="'fuel_load' is -2 in 288 of 288 cells"):
+        fuelled.predict(with_load(loaded, np.full_like(LOAD, -2.0)))
+    bare = loaded.drop_vars("fuel_load")
+    without = pc.fit_surrogate(bare, "recommended", **FIT)
+    assert not without.operator.uses_fuel
+    np.testing.assert_array_equal(without.predict(loaded), without.predict(bare))
+
+
+def test_fires_on_other_fuels_have_other_smoke(fuelled, loaded):
+    as_trained = fuelled.predict(loaded).values.sum(axis=(1, 2))
+    last = loaded.sizes["snapshot"] - 1
+    own = np.stack([LOAD] * last + [3.0 * LOAD])
+    more = fuelled.predict(with_load(loaded, own)).values.sum(axis=(1, 2))
+    np.testing.assert_array_equal(more[:last], as_trained[:last])
+    assert more[last] > 1.1 * as_trained[last]
+
+
+def test_training_fires_may_have_several_fuels(loaded):
+    """Smoke in proportion to the fuel: told the loads, the surrogate fits it better."""
+    factor = np.where(np.arange(loaded.sizes["snapshot"]) // 3 % 2, 4.0, 1.0)[:, None, None]
+    smoke = loaded.smoke * xr.DataArray(factor[:, 0, 0], dims="snapshot")
+    several = with_load(loaded.assign(smoke=smoke.assign_attrs(loaded.smoke.attrs)), factor * LOAD)
+    errors = []
+    for data in (several, several.drop_vars("fuel_load")):
+        fitted = pc.fit_surrogate(data, "recommended", **FIT)
+        errors.append(float(pc.scores.relative_error(fitted.predict(data), data.smoke)))
+    assert errors[0] < 0.9 * errors[1]
