@@ -65,26 +65,13 @@ class Covariate:
         return ((values.astype(np.float64) - self.mean) / self.scale)[:, None].astype(np.float32)
 
     def check(self, values: Array) -> None:
-        """Raise on a text that training did not have; warn of a number outside its range."""
-        if self.kind == "text":
-            unknown = sorted(set(values.astype(str).tolist()) - set(self.values))
-            if unknown:
-                raise PlumecastError(
-                    f"{self.name} '{unknown[0]}' was not in training; known are "
-                    f"{', '.join(self.values)}"
-                )
-        elif self.kind == "number":
-            below, above = self.low - float(values.min()), float(values.max()) - self.high
-            if max(below, above) > 1e-6 * max(abs(self.low), abs(self.high), 1e-30):
-                far = max(below, above)
-                value = float(values.min() if below >= above else values.max())
-                warnings.warn(
-                    f"{self.name} {value:.4g} lies outside the {self.low:.4g} … {self.high:.4g} of "
-                    f"training, by {far / (self.high - self.low):.2g} of that range: the "
-                    "prediction extrapolates",
-                    ExtrapolationWarning,
-                    stacklevel=4,
-                )
+        """Raise on a text that training did not have; see `surrogate.guards` for numbers."""
+        unknown = sorted(set(values.astype(str).tolist()) - set(self.values))
+        if self.kind == "text" and unknown:
+            raise PlumecastError(
+                f"{self.name} '{unknown[0]}' was not in training; known are "
+                f"{', '.join(self.values)}"
+            )
 
 
 def fit_covariates(train: xr.Dataset, names: Sequence[str]) -> tuple[Covariate, ...]:

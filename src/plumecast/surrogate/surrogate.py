@@ -47,7 +47,6 @@ from plumecast.surrogate.error_bars.calibration import Calibration
 from plumecast.surrogate.error_bars.interval import output_intervals, require_calibration
 from plumecast.surrogate.file import save_value
 from plumecast.surrogate.guards import (
-    COVARIATE,
     Checked,
     largest_sizes,
     limits,
@@ -380,10 +379,10 @@ class Surrogate:
         return replace(self, outputs=replace(self.outputs, fields=fields), operator=operator)
 
     def _warn(self, checked: Checked) -> None:
-        """Warn once of every kind of extrapolation; covariates have warned when they were read."""
+        """Warn once of every kind of extrapolation."""
         known = limits(self)
         for notice in notices(checked.excesses(known), known):
-            if notice.loud and not notice.measure.startswith(COVARIATE):
+            if notice.loud:
                 warnings.warn(notice.text, ExtrapolationWarning, stacklevel=3)
 
     def read_rows(self, data: Labelled) -> tuple[np.ndarray, Conditions]:
