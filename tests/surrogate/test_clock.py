@@ -116,7 +116,7 @@ def test_an_answer_does_not_depend_on_the_other_hours(surrogate, fires, hour, ot
 
 def test_the_dose_is_nearer_to_the_truth_than_that_of_its_frames(surrogate):
     """Of fires that were not in training, at single hours, where frames are three hours apart."""
-    if surrogate.settings["preset"] != "recommended" or surrogate.settings["family"] != "spectral":
+    if surrogate.training["physics"] != "calibrated":
         pytest.skip("one family is enough")
     new = record_interval(weather_fires(12)).isel(snapshot=slice(30, None))
     true = true_doses(new)
