@@ -15,29 +15,21 @@ def snapshots():
     return make_snapshots(fires=8, checkpoints=3, shape=(6, 8))
 
 
-def negative(data):
-    data.smoke.values[4] = -1.0
-    return data
+def set_value(name, index, value):
+    """Set one value of a variable; `value` may be the index of another one of its values."""
+
+    def spoil(data):
+        values = data[name].values
+        values[index] = values[value] if isinstance(value, int) else value
+        return data
+
+    return spoil
 
 
-def not_finite(data):
-    data.time_since_ignition.values[2, 0, 0] = np.nan
-    return data
-
-
-def two_ignitions(data):
-    data.ignition_id.values[0] = data.ignition_id.values[-1]
-    return data
-
-
-def twice(data):
-    data.hours.values[1] = data.hours.values[0]
-    return data
-
-
-def bad_area(data):
-    data.burned_area.values[0] = np.nan
-    return data
+def on_axis(name, move):
+    return lambda data: data.assign_coords(
+        {name: (name, move(data[name].values), data[name].attrs)}
+    )
 
 
 def unknown_wind(data):
@@ -50,45 +42,25 @@ def one_ignition(data):
     return data.isel({SNAPSHOT: data.ignition_id.values == data.ignition_id.values[0]})
 
 
-def no_smoke(data):
-    return data.assign(smoke=0.0 * data.smoke.assign_attrs(data.smoke.attrs))
-
-
-def no_fire(data):
-    data.time_since_ignition.values[:] = 0.0
-    return data
-
-
-def shuffled(data):
-    data["x"] = ("x", data.x.values[[0, 2, 1, *range(3, data.sizes["x"])]], data.x.attrs)
-    return data
-
-
-def uneven(data):
-    data["y"] = ("y", data.y.values**1.1, data.y.attrs)
-    return data
-
-
-def constant(data):
-    data["x"] = ("x", np.zeros(data.sizes["x"]), data.x.attrs)
-    return data
+def swap(values):
+    return values[[0, 2, 1, *range(3, values.size)]]
 
 
 @pytest.mark.parametrize(
     ("spoil", "said"),
     [
-        (negative, "negative"),
-        (not_finite, "time_since_ignition"),
-        (two_ignitions, "two ignitions"),
-        (twice, "two snapshots at"),
-        (bad_area, "burned_area"),
+        (set_value("smoke", 4, -1.0), "negative"),
+        (set_value("time_since_ignition", (2, 0, 0), np.nan), "time_since_ignition"),
+        (set_value("ignition_id", 0, -1), "two ignitions"),
+        (set_value("hours", 1, 0), "two snapshots at"),
+        (set_value("burned_area", 0, np.nan), "burned_area"),
         (unknown_wind, "wind_speed"),
         (one_ignition, "at least 2 'ignition_id'"),
-        (no_smoke, "smoke"),
-        (no_fire, ""),
-        (shuffled, "'x' is not evenly spaced"),
-        (uneven, "'y' is not evenly spaced"),
-        (constant, "'x' is not evenly spaced"),
+        (set_value("smoke", slice(None), 0.0), "smoke"),
+        (set_value("time_since_ignition", slice(None), 0.0), ""),
+        (on_axis("x", swap), "'x' is not evenly spaced"),
+        (on_axis("y", lambda values: values**1.1), "'y' is not evenly spaced"),
+        (on_axis("x", np.zeros_like), "'x' is not evenly spaced"),
     ],
 )
 def test_check_says_what_training_refuses(snapshots, tmp_path, run, spoil, said):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import resource
 import subprocess
 import sys
@@ -10,13 +11,15 @@ from pathlib import Path
 import icechunk
 import numpy as np
 import pytest
+import xarray as xr
 
 from plumecast.base import files
 from plumecast.base.errors import PlumecastError
+from plumecast.base.files import temporary_folder
 from plumecast.data import repository as writing
-from plumecast.data.repository import writer
-from plumecast.data.rewrite import relabel_fires
-from plumecast.data.store import append_fire, open_snapshots, stored_fires
+from plumecast.data.repository import Transaction, writer
+from plumecast.data.rewrite import relabel_fires, tidy_store
+from plumecast.data.store import append_fire, open_snapshots, stored_fires, write_fire
 from support.snapshots import fires_of, select_fire
 
 KILLED_AT_FLUSH = """
@@ -40,31 +43,23 @@ def store(tmp_path, snapshots) -> Path:
     return path
 
 
-def aliases(store: Path, folder: Path) -> list[Path]:
-    """Other names of a store: a link to it, a link to its folder, and a way round."""
-    (folder / "link.zarr").symlink_to(store)
-    (folder / "folder").symlink_to(store.parent)
-    around = store.parent / ".." / store.parent.name / store.name
-    return [folder / "link.zarr", folder / "folder" / store.name, around]
-
-
 def test_a_store_has_one_lock_whatever_it_is_called(store, tmp_path, snapshots):
-    fire = fires_of(snapshots)[1]
-    others = aliases(store, tmp_path)
+    """A link to it, a link to its folder, and a way round."""
+    first, second = fires_of(snapshots)[1:3]
+    (tmp_path / "link.zarr").symlink_to(store)
+    (tmp_path / "folder").symlink_to(store.parent)
+    around = store.parent / ".." / store.parent.name / store.name
+    others = [tmp_path / "link.zarr", tmp_path / "folder" / store.name, around]
     with writer(store):
         for path in others:
             with pytest.raises(PlumecastError, match=f"{path} is being written by another"):
-                append_fire(path, fire)
-    append_fire(others[0], fire)
+                append_fire(path, first)
+    append_fire(others[0], first)
     assert len(stored_fires(store)) == 2
-
-
-def test_a_link_to_a_store_that_does_not_exist_yet_creates_it(tmp_path, snapshots):
-    link, real = tmp_path / "link.zarr", tmp_path / "far" / "real.zarr"
-    link.symlink_to(real)
-    append_fire(link, fires_of(snapshots)[0])
-    assert link.is_symlink()
-    assert len(stored_fires(real)) == 1
+    (tmp_path / "new.zarr").symlink_to(tmp_path / "far" / "real.zarr")
+    append_fire(tmp_path / "new.zarr", second)
+    assert (tmp_path / "new.zarr").is_symlink()
+    assert len(stored_fires(tmp_path / "far" / "real.zarr")) == 1
 
 
 def test_a_lost_race_is_one_line(store, snapshots, monkeypatch):
@@ -95,24 +90,20 @@ def beginnings(path: Path) -> list[Path]:
     whole = path / "whole"
     icechunk.Repository.create(icechunk.local_filesystem_storage(str(whole)))
     (first,) = (whole / "snapshots").iterdir()
-    made = []
-    for number in range(7):
-        begun = path / f"{number}.zarr"
-        begun.mkdir()
-        if number >= 1:
-            (begun / "snapshots").mkdir()
-        if number >= 2:
-            (begun / "snapshots" / f"{first.name}#1").write_bytes(first.read_bytes()[:50])
-        if number >= 3:
-            (begun / "snapshots" / first.name).write_bytes(first.read_bytes())
-        if number >= 4:
-            (begun / "refs").mkdir()
-        if number >= 5:
-            (begun / "refs" / "branch.main").mkdir()
-        if number >= 6:
-            (begun / "refs" / "branch.main" / "ref.json#1").write_text('{"snap')
-        made.append(begun)
-    return made
+    steps = [
+        ("snapshots", None),
+        (f"snapshots/{first.name}#1", first.read_bytes()[:50]),
+        (f"snapshots/{first.name}", first.read_bytes()),
+        ("refs", None),
+        ("refs/branch.main", None),
+        ("refs/branch.main/ref.json#1", b'{"snap'),
+    ]
+    begun = [path / f"{number}.zarr" for number in range(len(steps) + 1)]
+    for number, store in enumerate(begun):
+        store.mkdir()
+        for name, content in steps[:number]:
+            (store / name).mkdir() if content is None else (store / name).write_bytes(content)
+    return begun
 
 
 def test_a_store_whose_creation_was_cut_off_is_read_as_empty_and_replaced(tmp_path, snapshots):
@@ -134,8 +125,8 @@ def test_a_store_that_lost_its_branch_is_not_taken_for_a_beginning(store, snapsh
     assert sorted((store / "chunks").iterdir()) == chunks
 
 
-def test_what_a_killed_append_wrote_is_removed_by_the_next(store, tmp_path, snapshots):
-    names = {path.name for path in store.rglob("*")}
+def test_a_killed_append_changes_nothing_and_what_it_wrote_is_removed(store, tmp_path, snapshots):
+    before, names = open_snapshots(store).load(), {path.name for path in store.rglob("*")}
     whole = tmp_path / "whole.zarr"
     append_fire(whole, snapshots)
     fires = [str(fire.fire_id.values[0]) for fire in fires_of(snapshots)[1:3]]
@@ -144,6 +135,7 @@ def test_what_a_killed_append_wrote_is_removed_by_the_next(store, tmp_path, snap
     assert done.returncode == -9, done.stderr
     orphans = {path.name for path in store.rglob("*")} - names
     assert len(orphans) >= 2  # chunks of the fire and the smoke
+    xr.testing.assert_identical(open_snapshots(store).load(), before)
     append_fire(store, select_fire(snapshots, fires[1]))
     assert not orphans & {path.name for path in store.rglob("*")}
     opened = select_fire(open_snapshots(store), fires[1])
@@ -194,3 +186,63 @@ def test_a_full_disk_is_one_line_and_the_store_stays_as_it_was(store, snapshots)
     assert str(caught.value) == f"{expected} space"
     np.testing.assert_array_equal(open_snapshots(store).smoke, before.smoke)
     append_fire(store, fires_of(snapshots)[1])
+
+
+# Tidying: garbage and leftovers go, every fire and every running process stays
+
+
+@pytest.fixture
+def untidy(tmp_path, snapshots) -> Path:
+    """A store with four versions, and a transaction that was not finished."""
+    path = tmp_path / "ensemble.zarr"
+    for fire in fires_of(snapshots)[:3]:
+        append_fire(path, fire)
+    relabel_fires(path, {"drought": {"fire-00-low": "medium"}})
+    with writer(path) as real:
+        write_fire(Transaction(real).store, fires_of(snapshots)[3], first=False)
+    (path / "chunks" / "ABCDEFGHIJ#1").write_text("half a chunk")
+    return path
+
+
+def files_of(untidy: Path) -> set[str]:
+    return {str(path.relative_to(untidy)) for path in untidy.rglob("*") if path.is_file()}
+
+
+def test_only_what_no_version_needs_is_removed(untidy):
+    before, names = open_snapshots(untidy).load(), files_of(untidy)
+    planned = tidy_store(untidy, dry_run=True)
+    assert files_of(untidy) == names
+    done = tidy_store(untidy)
+    assert done == planned
+    assert done.garbage.files == len(names) - len(files_of(untidy)) >= 3
+    assert done.garbage.bytes > 0
+    assert done.old_versions == 3
+    xr.testing.assert_identical(open_snapshots(untidy).load(), before)
+    assert tidy_store(untidy).garbage.files == 0
+
+
+def test_old_versions_go_when_asked(untidy, snapshots):
+    before = open_snapshots(untidy).load()
+    tidy_store(untidy)
+    done = tidy_store(untidy, old_versions=True)
+    assert (done.old_versions, tidy_store(untidy).old_versions) == (3, 0)
+    assert done.garbage.files > 10
+    xr.testing.assert_identical(open_snapshots(untidy).load(), before)
+    append_fire(untidy, fires_of(snapshots)[4])
+    assert open_snapshots(untidy).sizes["snapshot"] == before.sizes["snapshot"] + 4
+
+
+def test_a_store_that_is_being_written_or_is_not_there_is_refused(untidy, tmp_path):
+    with writer(untidy), pytest.raises(PlumecastError, match="is being written by another process"):
+        tidy_store(untidy)
+    with pytest.raises(PlumecastError, match=re.escape(f"{tmp_path / 'none'} does not exist")):
+        tidy_store(tmp_path / "none")
+
+
+def test_folders_of_running_processes_stay(tmp_path):
+    results = tmp_path / "results"
+    results.mkdir()
+    with temporary_folder(results / "table.json") as running:
+        (running / "half").write_text("half")
+        assert tidy_store(results).leftovers.files == 0
+        assert (running / "half").exists()

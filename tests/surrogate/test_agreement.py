@@ -44,8 +44,8 @@ def trained(fires) -> pc.Surrogate:
 
 def footprints(surrogate: pc.Surrogate, smoke, score) -> tuple[np.ndarray, np.ndarray]:
     """Where the smoke is above τ, and where the score is above α."""
-    known = surrogate.training["thresholds"]
-    return np.asarray(smoke) > known["smoke"], np.asarray(score) > known["decision"]
+    thresholds = surrogate.training["thresholds"]
+    return np.asarray(smoke) > thresholds["smoke"], np.asarray(score) > thresholds["decision"]
 
 
 @given(
@@ -69,16 +69,7 @@ def test_smoke_is_above_tau_exactly_where_the_score_is_above_alpha(seed, tau, al
     assert made.min() >= 0.0
 
 
-def test_smoke_on_the_right_side_keeps_its_value():
-    smoke = np.array([0.0, 0.05, 3.0, 3.0, 0.05])
-    score = np.array([0.0, 0.1, 0.9, 0.0, 0.9])
-    made, _ = Agreement(Thresholds(0.1, 0.4)).reconcile(smoke, score)
-    np.testing.assert_array_equal(made[:3], smoke[:3])
-    assert made[3] == pytest.approx(0.1)  # lowered to τ: the joint score is 1/6
-    assert made[4] == pytest.approx(0.1)  # raised to τ
-
-
-def test_the_joint_score_rises_with_score_and_smoke_and_stays_within_its_range():
+def test_the_joint_score_rises_and_smoke_on_the_right_side_keeps_its_value():
     smoke, score = np.meshgrid(np.geomspace(1e-6, 1e6, 30), np.linspace(0.0, 1.0, 20))
     joint = joint_score(smoke, score, 0.02)
     assert (np.diff(joint, axis=0) >= 0.0).all()  # thick smoke counts whatever the score
@@ -86,6 +77,11 @@ def test_the_joint_score_rises_with_score_and_smoke_and_stays_within_its_range()
     assert (np.diff(joint, axis=1) > 0.0).all()
     assert 0.0 <= joint.min() <= joint.max() <= 1.0
     assert joint_score(np.zeros(1), np.zeros(1), 0.0)[0] == 0.0
+    smoke, score = np.array([0.0, 0.05, 3.0, 3.0, 0.05]), np.array([0.0, 0.1, 0.9, 0.0, 0.9])
+    made, _ = Agreement(Thresholds(0.1, 0.4)).reconcile(smoke, score)
+    np.testing.assert_array_equal(made[:3], smoke[:3])
+    # Lowered to τ, as the joint score is 1/6; raised to τ.
+    np.testing.assert_allclose(made[3:], 0.1, rtol=1e-6)
 
 
 @pytest.mark.parametrize("namespace", ["torch", "array_api_strict"])
@@ -103,7 +99,7 @@ def test_other_array_namespaces_give_the_same(namespace):
 # -- surrogates
 
 
-def test_training_makes_smoke_and_footprint_agree(trained, fires):
+def test_training_makes_smoke_and_footprint_agree(trained, fires, tmp_path):
     assert trained.training[AGREE] == {"weight": 0.5, "scale": 30.0, "thick": 100.0}
     smoke, score = trained.predict_both(fires)
     above, present = footprints(trained, smoke, score)
@@ -114,28 +110,50 @@ def test_training_makes_smoke_and_footprint_agree(trained, fires):
     apart = separate(trained).predict_both(fires)
     above, present = footprints(trained, *apart)
     assert (above != present).any()
+    bare = replace(separate(trained), training={})  # as files from before the agreement
+    for one, other in zip(apart, bare.predict_both(fires), strict=True):
+        np.testing.assert_array_equal(one, other)
+    empty = fires.isel(snapshot=[0]).assign(time_since_ignition=0.0 * fires.time_since_ignition[:1])
+    assert not any(part.any() for part in trained.predict_both(empty))
+    thresholds, store = (
+        trained.training["thresholds"],
+        pc.export_snapshots(fires, tmp_path / "f.nc"),
+    )
+    for block in predict_store(
+        trained, store, threshold=thresholds["decision"], resources=Resources(memory="40MB")
+    ):
+        np.testing.assert_array_equal(block.footprint, block.smoke > thresholds["smoke"])
+        assert block.footprint.attrs["smoke_threshold"] == thresholds["smoke"]
 
 
-def test_out_of_fold_thresholds_agree_too(fires):
+def test_single_precision_tensors_and_thresholds_of_folds_agree(trained, fires):
+    torch = pytest.importorskip("torch")
+    one = fires.isel(snapshot=fires.drought.values == fires.drought.values[0])
+    smoke, score = trained.predict_both_rows(*trained.read_rows(one))
+    np.testing.assert_array_equal(*footprints(trained, smoke, score))
+    apart = separate(trained).predict_both_rows(*trained.read_rows(one))
+    made = trained.record.agreement.reconcile(
+        *(torch.asarray(part).to(torch.float32) for part in apart)
+    )
+    np.testing.assert_array_equal(*footprints(trained, *(part.numpy() for part in made)))
     few = fires.isel(snapshot=slice(0, 32))
     surrogate = pc.train_surrogate(few, "recommended", layers=1, split=None, folds=2)
     np.testing.assert_array_equal(*footprints(surrogate, *surrogate.predict_both(fires)))
-    own = surrogate.training["out_of_fold"]["scores"][0]
-    assert own["smoke_iou"] == own["deployable_iou"]
+    scores = surrogate.training["out_of_fold"]["scores"][0]
+    assert scores["smoke_iou"] == scores["deployable_iou"]
+    linear = pc.train_surrogate(fires, "paper-linear", split=RECIPE)
+    assert AGREE not in linear.training  # there is no score
+    agreed = agreeing(linear, Thresholds(0.1, 0.2)).predict(fires)
+    np.testing.assert_array_equal(agreed, linear.predict(fires))
 
 
-def test_recorded_scores_are_those_of_the_saved_surrogate(trained, fires):
+def test_scores_are_those_of_the_predicted_smoke_and_of_the_record(trained, fires):
     split = RECIPE.split(fires)
     (score,) = evaluate({"own": trained}, split.validation, split.validation).scores
     recorded = trained.training["validation"]["scores"][0]
-    assert score.deployable_iou == recorded["deployable_iou"]
+    assert score.deployable_iou == score.smoke_iou == recorded["deployable_iou"]
     assert score.snapshot_error == recorded["snapshot_error"]
-    assert score.smoke_iou == score.deployable_iou
     assert score.decision_threshold == trained.training["thresholds"]["decision"]
-
-
-def test_scores_at_thresholds_are_those_of_the_predicted_smoke(trained, fires):
-    split = RECIPE.split(fires)
     levels = [0.5, 2.0]
     reading = Reading("sum", levels)
     (score,) = evaluate({"own": trained}, split.validation, split.test, reading=reading).scores
@@ -150,13 +168,6 @@ def test_scores_at_thresholds_are_those_of_the_predicted_smoke(trained, fires):
         Reading(thresholds=[-1])
 
 
-def test_no_fire_still_makes_no_smoke(trained, fires):
-    empty = fires.isel(snapshot=[0]).assign(time_since_ignition=0.0 * fires.time_since_ignition[:1])
-    smoke, score = trained.predict_both(empty)
-    assert not smoke.any()
-    assert not score.any()
-
-
 def test_the_statistics_of_an_ensemble_are_those_of_the_footprint(trained, fires):
     tau = trained.training["thresholds"]["smoke"]
     found = pc.ensemble_statistics(trained, fires, Reading("sum", [tau]))
@@ -164,53 +175,7 @@ def test_the_statistics_of_an_ensemble_are_those_of_the_footprint(trained, fires
     np.testing.assert_allclose(found.exceedance[0], present.mean(axis=0), atol=1e-12)
 
 
-def test_single_precision_tensors_agree(trained, fires):
-    torch = pytest.importorskip("torch")
-    one = fires.isel(snapshot=fires.drought.values == fires.drought.values[0])
-    smoke, score = trained.predict_both_rows(*trained.read_rows(one))
-    np.testing.assert_array_equal(*footprints(trained, smoke, score))
-    agreement = trained.record.agreement
-    assert agreement is not None
-    apart = separate(trained).predict_both_rows(*trained.read_rows(one))
-    made = agreement.reconcile(*(torch.asarray(part).to(torch.float32) for part in apart))
-    np.testing.assert_array_equal(*footprints(trained, *(part.numpy() for part in made)))
-
-
-def test_blocks_of_a_store_have_the_footprint_of_their_smoke(trained, fires, tmp_path):
-    store = pc.export_snapshots(fires, tmp_path / "fires.nc")
-    known = trained.training["thresholds"]
-    for block in predict_store(
-        trained, store, threshold=known["decision"], resources=Resources(memory="40MB")
-    ):
-        np.testing.assert_array_equal(block.footprint, block.smoke > known["smoke"])
-        assert block.footprint.attrs["smoke_threshold"] == known["smoke"]
-
-
 # -- files
-
-
-def test_a_saved_surrogate_predicts_the_same(trained, fires, tmp_path):
-    loaded = load_surrogate(trained.save(tmp_path / "a.plume"))
-    xr.testing.assert_identical(loaded.predict(fires), trained.predict(fires))
-
-
-def test_thresholds_without_the_flag_change_nothing(trained, fires):
-    """As in files that were trained before smoke and footprint agreed."""
-    before = separate(trained)
-    assert "thresholds" in before.training
-    bare = replace(before, training={})
-    ours, theirs = before.predict_both(fires), bare.predict_both(fires)
-    for one, other in zip(ours, theirs, strict=True):
-        np.testing.assert_array_equal(one, other)
-
-
-def test_surrogates_without_a_score_are_unchanged(fires):
-    linear = pc.train_surrogate(fires, "paper-linear", split=RECIPE)
-    assert AGREE not in linear.training
-    thresholds = Thresholds(0.1, 0.2)
-    np.testing.assert_array_equal(
-        agreeing(linear, thresholds).predict(fires), linear.predict(fires)
-    )
 
 
 @pytest.mark.parametrize(

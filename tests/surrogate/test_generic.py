@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 import pytest
 import xarray as xr
@@ -35,8 +33,9 @@ def samples(grid: tuple[int, ...], dim: str = "member") -> xr.Dataset:
     return xr.Dataset({"vorticity": (dims, x), "stream": (dims, y)})
 
 
-@pytest.mark.parametrize("axes", GRIDS)
-@pytest.mark.parametrize("preset", ["recommended", "quick"])
+@pytest.mark.parametrize(
+    ("preset", "axes"), [("recommended", 2), *(("quick", axes) for axes in GRIDS)]
+)
 def test_a_spectral_preset_learns_signed_fields_on_any_grid(axes, preset):
     x, y = signed_pair(GRIDS[axes])
     with pytest.warns(SignWarning, match="values down to -.*fitted with targets='smoke' alone"):
@@ -50,44 +49,37 @@ def test_a_spectral_preset_learns_signed_fields_on_any_grid(axes, preset):
     assert error < 0.5 * pc.scores.relative_error(np.maximum(y[TEST], 0.0), y[TEST])
 
 
-def test_outputs_of_the_other_sign_give_predictions_of_the_other_sign():
+def test_outputs_of_the_other_sign_give_predictions_of_the_other_sign(tmp_path):
     x, y = signed_pair(GRIDS[1])
-    plus, minus = (
-        pc.fit_surrogate((x[TRAIN], sign * y[TRAIN]), "quick", targets="smoke").predict(x[TEST])
+    fits = [
+        pc.fit_surrogate((x[TRAIN], sign * y[TRAIN]), "quick", layers=1, targets="smoke")
         for sign in (1.0, -1.0)
-    )
+    ]
+    plus, minus = (fit.predict(x[TEST]) for fit in fits)
     np.testing.assert_allclose(minus, -plus, atol=1e-4 * np.abs(plus).max())  # single precision
-
-
-def test_a_saved_signed_surrogate_predicts_the_same(tmp_path):
-    x, y = signed_pair(GRIDS[1])
-    with pytest.warns(SignWarning):
-        fitted = pc.fit_surrogate((x[TRAIN], y[TRAIN]), "quick")
-    loaded = pc.load_surrogate(fitted.save(tmp_path / "signed.plume"))
-    np.testing.assert_array_equal(loaded.predict(x[TEST]), fitted.predict(x[TEST]))
+    loaded = pc.load_surrogate(fits[0].save(tmp_path / "signed.plume"))
+    np.testing.assert_array_equal(loaded.predict(x[TEST]), plus)
+    with pytest.warns(SignWarning, match="nonnegative=True sets negative predictions to zero, but"):
+        clipped = pc.fit_surrogate((x, y), "paper-linear", nonnegative=True)
+    with extrapolating():  # some predictions are zero everywhere
+        assert clipped.predict(x).min() == 0.0
 
 
 def test_another_sample_dimension_is_found_and_kept():
     data = samples(GRIDS[2])
+    train, new = data.isel(member=TRAIN), data.isel(member=TEST)
+    choices = {"preset": "quick", "layers": 1, "targets": "smoke"}
     names = {"inputs": "vorticity", "outputs": "stream"}
-    choices = {"layers": 1, "targets": "smoke", **names}
-    found = pc.fit_surrogate(data.isel(member=TRAIN), "quick", **choices)
-    predicted = found.predict(data.isel(member=TEST))
+    predicted = pc.fit_surrogate(train, **choices, **names).predict(new)
     assert predicted.dims == ("member", "y", "x")
-    last = data.transpose(..., "member")
-    named = pc.fit_surrogate(last.isel(member=TRAIN), "quick", sample_dim="member", **choices)
-    np.testing.assert_array_equal(named.predict(data.isel(member=TEST)), predicted)
-    arrays = pc.fit_surrogate(
-        (data.vorticity.values[TRAIN], data.stream.values[TRAIN]),
-        "quick",
-        layers=1,
-        targets="smoke",
-    )
-    np.testing.assert_array_equal(arrays.predict(data.vorticity.values[TEST]), predicted)
-    labelled = pc.fit_surrogate(
-        (data.vorticity[TRAIN], data.stream[TRAIN]), "quick", layers=1, targets="smoke"
-    )
-    np.testing.assert_array_equal(labelled.predict(data.vorticity[TEST]), predicted)
+    last = train.transpose(..., "member")
+    pairs = train.vorticity, train.stream
+    for fit, fields in (
+        (pc.fit_surrogate(last, sample_dim="member", **choices, **names), new),
+        (pc.fit_surrogate(pairs, **choices), new.vorticity),
+        (pc.fit_surrogate(tuple(pair.values for pair in pairs), **choices), new.vorticity.values),
+    ):
+        np.testing.assert_array_equal(fit.predict(fields), predicted)
 
 
 def test_groups_of_arrays_are_samples_or_given_labels():
@@ -99,21 +91,6 @@ def test_groups_of_arrays_are_samples_or_given_labels():
     assert pairs.training["leave_out_error"] != alone.training["leave_out_error"]
     with pytest.raises(pc.PlumecastError, match=r"group_by has shape \(3,\); give one label"):
         pc.fit_surrogate((x, y), degree=1, group_by=[1, 2, 3])
-
-
-def test_the_sign_of_predictions_follows_the_training_outputs():
-    x, y = signed_pair(GRIDS[1])
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert pc.fit_surrogate((x, y), "paper-linear").predict(x).min() < 0.0
-        squared = pc.fit_surrogate((x, y**2), "paper-linear")
-    assert squared.nonnegative
-    with extrapolating():  # some predictions are zero everywhere
-        assert squared.predict(x).min() == 0.0
-    with pytest.warns(SignWarning, match="nonnegative=True sets negative predictions to zero, but"):
-        clipped = pc.fit_surrogate((x, y), "paper-linear", nonnegative=True)
-    with extrapolating():
-        assert clipped.predict(x).min() == 0.0
 
 
 def test_tensors_in_tensor_out():
@@ -173,20 +150,6 @@ def test_what_a_lift_cannot_do_is_said_in_one_line(change, message):
     assert "\n" not in str(raised.value)
 
 
-def test_old_arguments_warn_and_mean_the_same():
-    x, y = np.random.default_rng(0).random((2, 12, 6))
-    expected = pc.fit_surrogate((x, y), "paper-linear").predict(x)
-    steps: list[str] = []
-    old = (
-        lambda: pc.fit_surrogate(x, y, "paper-linear"),
-        lambda: pc.fit_surrogate(train=x, y=y, preset="paper-linear"),
-        lambda: pc.fit_surrogate((x, y), "paper-linear", device="cpu", progress=steps.append),
-    )
-    for fit in old:
-        with pytest.warns(DeprecationWarning, match="is deprecated: use"):
-            np.testing.assert_array_equal(fit().predict(x), expected)
-
-
 @pytest.mark.parametrize(
     ("given", "message"),
     [
@@ -202,16 +165,14 @@ def test_wrong_data_is_named(given, message):
         pc.fit_surrogate(*given)
 
 
-@pytest.mark.parametrize("preset", ["paper-linear", "quick"])
-@pytest.mark.filterwarnings("ignore::plumecast.surrogate.fit.SignWarning")
-def test_the_commands_keep_the_sign(tmp_path, succeed, preset):
+def test_the_commands_keep_the_sign(tmp_path, succeed):
     data = make_snapshots(fires=24)
     deviation = (data.smoke - data.smoke.mean("snapshot")).transpose(*data.smoke.dims)
     data["deviation"] = deviation.astype(np.float32).assign_attrs(units="ug m-3")
     store, model, out = (tmp_path / name for name in ("data.nc", "model.plume", "out.nc"))
     data.to_netcdf(store)
-    choices = ["--layers", 1] if preset == "quick" else []
-    succeed("train", store, "-o", model, "--preset", preset, "--outputs", "deviation", *choices)
+    choices = ["--preset", "paper-linear", "--outputs", "deviation"]
+    succeed("train", store, "-o", model, *choices)
     succeed("predict", model, store, "-o", out)
     with xr.open_dataset(out) as predicted:
         assert float(predicted.deviation.min()) < 0.25 * float(data.deviation.min())

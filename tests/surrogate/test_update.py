@@ -102,10 +102,12 @@ def test_error_bars_gain_ignitions_as_they_were_predicted_before(trained, new):
 
 def test_fires_of_a_known_ignition_do_not_join_the_error_bars(trained, new):
     known = str(np.unique(trained.training["ignition_id"])[0])
-    fires = new.assign_coords(ignition_id=("snapshot", [known] * new.sizes["snapshot"]))
-    after = trained.update(fires)
+    longer = new.assign_coords(hours=new.hours + 100.0)
+    after = trained.update(labelled_as(ignition_id=known)(longer))
     assert after.error_bars.groups == trained.error_bars.groups
     assert after.training["ignition_id"] == trained.training["ignition_id"]
+    first, last = after.training["ranges"]["hours"]
+    assert (first, last) == (trained.training["ranges"]["hours"][0], float(longer.hours.max()))
 
 
 def test_an_update_on_another_device_is_the_same(trained, new, one_thread):
@@ -117,65 +119,40 @@ def test_an_update_on_another_device_is_the_same(trained, new, one_thread):
     assert np.abs(here - there).max() < 1e-2 * np.abs(here).max()
 
 
-def test_ranges_grow(trained, new):
-    longer = new.assign_coords(hours=new.hours + 100.0)
-    after = trained.update(longer)
-    assert after.training["ranges"]["hours"][1] == float(longer.hours.max())
-    assert after.training["ranges"]["hours"][0] == trained.training["ranges"]["hours"][0]
-
-
-def other_grid(new):
-    return new.assign_coords(x=new.x + 50_000.0)
-
-
-def no_smoke(new):
-    return new.drop_vars("smoke")
-
-
-def nothing(new):
-    return new.isel(snapshot=slice(0, 0))
-
-
 def other_name(new):
     names = np.where(new.fire_id.values == new.fire_id.values[0], "fire-00-low", "fire-99")
     return new.assign_coords(fire_id=("snapshot", names))
 
 
-def other_checkpoints(new):
-    return new.assign(smoke=new.smoke.assign_attrs({INTERVAL: 1.0}))
-
-
-def other_drought(new):
-    return new.assign_coords(drought=("snapshot", ["extreme"] * new.sizes["snapshot"]))
+def labelled_as(**labels):
+    return lambda new: new.assign_coords(
+        {name: ("snapshot", [label] * new.sizes["snapshot"]) for name, label in labels.items()}
+    )
 
 
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (other_grid, "grid|coordinate"),
-        (no_smoke, "variable 'smoke' is missing from the new fires"),
-        (nothing, "no snapshots to take in"),
+        (lambda new: new.assign_coords(x=new.x + 50_000.0), "grid|coordinate"),
+        (lambda new: new.drop_vars("smoke"), "variable 'smoke' is missing from the new fires"),
+        (lambda new: new.isel(snapshot=slice(0, 0)), "no snapshots to take in"),
         (other_name, "fire_id 'fire-00-low' names another fire"),
-        (other_checkpoints, "every 1 h, that of training every 6 h"),
-        (other_drought, "drought 'extreme' was not in training"),
+        (
+            lambda new: new.assign(smoke=new.smoke.assign_attrs({INTERVAL: 1.0})),
+            "every 1 h, that of training every 6 h",
+        ),
+        (labelled_as(drought="extreme"), "drought 'extreme' was not in training"),
     ],
 )
-def test_fires_that_do_not_fit_are_refused(trained, new, change, words):
+def test_fires_that_do_not_fit_are_refused(trained, old, new, change, words):
     with pytest.raises(PlumecastError, match=words):
         trained.update(change(new))
-
-
-def test_a_copy_under_another_name_is_known(trained, old):
     copy = ignitions(old, slice(0, 1))
     names = [f"copy-of-{name}" for name in copy.fire_id.values]
     with pytest.raises(PlumecastError, match="already in the surrogate"):
         trained.update(copy.assign_coords(fire_id=("snapshot", names)))
-
-
-def test_surrogates_without_sums_say_how_to_train(old, new):
-    plain = pc.fit_surrogate(old, "paper-linear")
     with pytest.raises(PlumecastError, match="train STORE --updatable"):
-        plain.update(new)
+        pc.fit_surrogate(old, "paper-linear").update(new)
 
 
 @pytest.mark.parametrize(

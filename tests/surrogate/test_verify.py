@@ -38,7 +38,7 @@ Edit = Callable[[dict[str, Any], dict[str, np.ndarray]], None]
 def models(tmp_path_factory) -> Path:
     """A folder with one file of every kind of operator."""
     folder = tmp_path_factory.mktemp("models")
-    fires = windy(12, shape=(16, 18))
+    fires = windy(8, shape=(12, 14))
     for name, choices in FITS.items():
         fit_surrogate(fires, **choices).save(folder / f"{name}.plume")
     fit_baseline("gp-images", fires).save(folder / "gp-images.plume")

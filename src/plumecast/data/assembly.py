@@ -24,15 +24,22 @@ def concat_snapshots(
 ) -> xr.Dataset:
     """Concatenate datasets on one grid along the snapshots; the first gives the grid.
 
-    `combine_attrs` is xarray's: "identical" raises where attributes differ, "override" keeps those
-    of the first dataset.
+    With "identical", attributes that differ raise; with "override", those of the first dataset are
+    kept, and lists, such as names of ignitions, are joined.
     """
     if len(parts) == 1:
         return parts[0]
     return xr.concat(
         parts, SNAPSHOT, data_vars="minimal", coords="minimal", compat="override", join="exact",
-        combine_attrs=combine_attrs,
+        combine_attrs=_of_the_first if combine_attrs == "override" else combine_attrs,
     )  # fmt: skip
+
+
+def _of_the_first(attrs: Sequence[dict[str, Any]], context: object = None) -> dict[str, Any]:
+    kept = dict(attrs[0])
+    for name in [name for name, value in kept.items() if isinstance(value, list)]:
+        kept[name] = sorted({item for part in attrs for item in part.get(name, [])})
+    return kept
 
 
 PER_SNAPSHOT, PER_FIRE = 3, 16

@@ -11,7 +11,7 @@ import hashlib
 import json
 import warnings
 import zlib
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -52,58 +52,50 @@ def with_checksums(snapshots: xr.Dataset) -> xr.Dataset:
     plain.attrs.pop(CHECKSUMS, None)
     if SNAPSHOT not in plain.dims:
         return plain
-    names = _labels_of(plain)
-    fields = {str(name): field_checksums(plain[name].values) for name in _fields_of(plain)}
-    texts = checksum_texts(label_checksums(plain, names), fields)
+    columns = {
+        str(name): field_checksums(item.values).tolist()
+        for name, item in plain.variables.items()
+        if item.dims[:1] == (SNAPSHOT,) and item.ndim > 1 and item.dtype.kind in "fiub"
+    }
+    parts = [[f"{name}:{value:08x}" for value in columns[name]] for name in sorted(columns)]
+    labels = [f"{value:0{_LABEL_DIGITS}x}" for value in label_checksums(plain).tolist()]
+    texts = np.array([" ".join(row) for row in zip(labels, *parts, strict=True)], dtype=object)
     checked = plain.assign_coords({CHECKSUMS: (SNAPSHOT, texts, {"long_name": _LONG_NAME})})
-    return checked.assign_attrs({CHECKSUMS: describe_checksums(plain, names)})
+    return checked.assign_attrs({CHECKSUMS: describe_checksums(plain)})
 
 
-def relabelled(snapshots: xr.Dataset) -> Array:
+def checksums_after_relabelling(snapshots: xr.Dataset) -> Array:
     """(M,) texts of stored snapshots with the checksums of their labels as they are now."""
-    now = label_checksums(snapshots, _labels_of(snapshots)).tolist()
-    texts = [str(text)[_LABEL_DIGITS:] for text in snapshots[CHECKSUMS].values.tolist()]
-    pairs = zip(now, texts, strict=True)
-    return np.array([f"{value:0{_LABEL_DIGITS}x}{text}" for value, text in pairs], dtype=object)
+    pairs = zip(label_checksums(snapshots).tolist(), snapshots[CHECKSUMS].values, strict=True)
+    texts = [f"{now:0{_LABEL_DIGITS}x}{str(text)[_LABEL_DIGITS:]}" for now, text in pairs]
+    return np.array(texts, dtype=object)
 
 
-def describe_checksums(snapshots: xr.Dataset, labels: Iterable[str] | None = None) -> str:
+def describe_checksums(snapshots: xr.Dataset) -> str:
     """The attribute of a store: names of its labels, checksums of its grid and its attributes."""
-    names = _labels_of(snapshots) if labels is None else sorted(labels)
-    return json.dumps(
-        {"labels": names, "grid": _grid_checksum(snapshots), "attributes": _attributes(snapshots)}
-    )
+    checksums = {"grid": _grid_checksum(snapshots), "attributes": _attributes(snapshots)}
+    return json.dumps({"labels": _labels_of(snapshots)} | checksums)
 
 
-def checksum_texts(labels: Array, fields: Mapping[str, Array]) -> Array:
-    """(M,) texts such as "9f…3a smoke:1c2d3e4f": of the labels, then of each field by name."""
-    columns = [[f"{value:0{_LABEL_DIGITS}x}" for value in labels.tolist()]]
-    columns += [
-        [f"{name}:{value:08x}" for value in fields[name].tolist()] for name in sorted(fields)
-    ]
-    return np.array([" ".join(row) for row in zip(*columns, strict=True)], dtype=object)
+def label_checksums(snapshots: xr.Dataset, names: Iterable[str] | None = None) -> Array:
+    """(M,) checksum of the labels of each snapshot: multiplied and mixed, column by column.
 
-
-def label_checksums(snapshots: xr.Dataset, names: Iterable[str]) -> Array:
-    """(M,) checksum of the labels of each snapshot: multiplied and mixed, column by column."""
+    Numbers count as the bits of their float64, texts as their CRC-32.
+    """
     mixed = np.zeros(snapshots.sizes[SNAPSHOT], dtype=np.uint64)
-    with np.errstate(over="ignore"):
-        for name in sorted(names):
-            mixed ^= _column(snapshots[name].values) + np.uint64(zlib.crc32(name.encode()))
+    for name in sorted(_labels_of(snapshots) if names is None else names):
+        values = snapshots[name].values
+        if values.dtype.kind in "fiub":
+            plain = values.astype(np.float64)
+            column = np.where(np.isnan(plain), np.nan, plain + 0.0).view(np.uint64)
+        else:
+            texts = (zlib.crc32(str(text).encode("utf-8", "replace")) for text in values.tolist())
+            column = np.fromiter(texts, dtype=np.uint64, count=values.size)
+        with np.errstate(over="ignore"):
+            mixed ^= column + np.uint64(zlib.crc32(name.encode()))
             mixed *= _ODD
             mixed ^= mixed >> np.uint64(29)
     return mixed
-
-
-def _column(values: Array) -> Array:
-    """(M,) numbers as the bits of their float64, texts as their CRC-32."""
-    if values.dtype.kind in "fiub":
-        plain = values.astype(np.float64)
-        return np.where(np.isnan(plain), np.nan, plain + 0.0).view(np.uint64)
-    known = {
-        text: zlib.crc32(str(text).encode("utf-8", "replace")) for text in set(values.tolist())
-    }
-    return np.array([known[text] for text in values.tolist()], dtype=np.uint64)
 
 
 def _labels_of(snapshots: xr.Dataset) -> list[str]:
@@ -113,14 +105,6 @@ def _labels_of(snapshots: xr.Dataset) -> list[str]:
         for name, item in snapshots.variables.items()
         if item.dims == (SNAPSHOT,) and item.dtype.kind in "fiubUOT" and name != CHECKSUMS
     )
-
-
-def _fields_of(snapshots: xr.Dataset) -> list[Hashable]:
-    return [
-        name
-        for name, item in snapshots.variables.items()
-        if item.dims[:1] == (SNAPSHOT,) and item.ndim > 1 and item.dtype.kind in "fiub"
-    ]
 
 
 def _grid_checksum(snapshots: xr.Dataset) -> dict[str, int]:
@@ -173,7 +157,9 @@ class _StoredField:
                 f"{self.path}: '{self.name}' of {self._who(self._unreadable(key))} cannot be read "
                 f"({short_reason(error)}); {RESTORE}"
             ) from error
-        if self.checksums is not None and self._whole(key):
+        parts = zip(key[1:], self.variable.shape[1:], strict=True)
+        whole = all(isinstance(part, slice) and range(n)[part] == range(n) for part, n in parts)
+        if self.checksums is not None and whole:  # not parts of the grid
             expected = np.atleast_1d(self.checksums[key[0]])
             found = field_checksums(values.reshape(expected.size, *self.variable.shape[1:]))
             wrong = np.flatnonzero(found != expected)
@@ -188,24 +174,15 @@ class _StoredField:
     def _unreadable(self, key: tuple[Any, ...]) -> Array:
         """The rows of a request that fail when they are read one by one; all where none does."""
         rows = np.atleast_1d(np.arange(self.fires.size)[key[0]])
-        failed = [row for row in rows if not self._reads(row, key[1:])]
+        failed = []
+        for row in rows:
+            try:
+                np.asarray(self.variable[(row, *key[1:])].values)
+            except Exception as error:
+                if not is_damage(error):
+                    raise
+                failed.append(row)
         return np.array(failed) if failed else rows
-
-    def _reads(self, row: int, rest: tuple[Any, ...]) -> bool:
-        try:
-            np.asarray(self.variable[(row, *rest)].values)
-        except Exception as error:
-            if not is_damage(error):
-                raise
-            return False
-        return True
-
-    def _whole(self, key: tuple[Any, ...]) -> bool:
-        """Whether whole snapshots are read, not parts of their grid."""
-        return all(
-            isinstance(part, slice) and range(size)[part] == range(size)
-            for part, size in zip(key[1:], self.variable.shape[1:], strict=True)
-        )
 
     def _who(self, rows: Any) -> str:
         names = sorted(set(np.atleast_1d(self.fires[rows]).tolist()))

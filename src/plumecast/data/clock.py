@@ -137,16 +137,23 @@ class Histories:
         ages = data[FIRE].transpose(SNAPSHOT, *grid).values if ages is None else ages
         names, hours = (read_scalar(data, name, None) for name in LABELS)
         names, hours, count = names.astype(str), hours.astype(np.float64), ages.shape[0]
-        shares, known = data.get(HISTORY_SHARE, xr.DataArray()), np.empty((count, 0))
+        shares, nodes_at = data.get(HISTORY_SHARE, xr.DataArray()), np.empty((count, 0))
         lead = [dim for dim in shares.dims if dim not in (HISTORY, *grid)]
         sizes = [shares.sizes.get(dim) for dim in (*lead, *grid)]
         if HISTORY in shares.dims and sizes == list(ages.shape):
             shares = shares.transpose(*lead, HISTORY, *grid)
-            known = data[HISTORY_HOURS].transpose(*lead, HISTORY).values.astype(np.float64)
-        rows, nodes = np.nonzero(known > 0.0)  # NaN where there is none
+            nodes_at = data[HISTORY_HOURS].transpose(*lead, HISTORY).values.astype(np.float64)
+        rows, nodes = np.nonzero(nodes_at > 0.0)  # NaN where there is none
         held = np.split(count + np.arange(rows.size), np.searchsorted(rows, np.arange(1, count)))
-        times = np.concatenate([hours, known[rows, nodes]])
-        before = _snapshot_before(names, hours, ages)
+        times = np.concatenate([hours, nodes_at[rows, nodes]])
+        before = previous_snapshot(names, hours)
+        for row in np.flatnonzero(before >= 0).tolist():
+            gap = hours[row] - hours[before[row]]
+            possible = gap > 0.0  # of two fires with one name, hours are the same,
+            if is_numpy_array(ages):  # stored fires were checked when they were written
+                grown, slack = ages[row] - ages[before[row]], GROWTH_TOLERANCE * gap
+                possible &= grown.min() >= -slack and grown.max() <= gap + slack  # or ages fall
+            before[row] = before[row] if possible else -1
         begin = np.where(before >= 0, hours[before], 0.0)
         first = np.array([times[own[0]] if own.size else 0.0 for own in held])
         filled = begin[:, None] + (first - begin)[:, None] * np.array([1.0, 2.0]) / 3.0
@@ -156,7 +163,7 @@ class Histories:
             before,
             np.concatenate([times, filled.ravel()]),
             held,
-            (known == 0.0).any(axis=1),
+            (nodes_at == 0.0).any(axis=1),
             shares,
             np.stack([rows, nodes], axis=1),
         )
@@ -184,17 +191,14 @@ class Histories:
         one = not (self.before[rows[1:]] != rows[:-1]).any()
         if self.whole[rows].all():
             whole = [self._distinct(self.held[row]) for row in rows]
-            shared = one and all(self._equal(own, whole[0]) for own in whole)
+            hours = [self.times[own] for own in whole]
+            shared = one and all(np.array_equal(own, hours[0]) for own in hours)
             return [whole[0]] * rows.size if shared else whole
         if not one:
             return [self._agreeing(rows[k : k + 1]) for k in range(rows.size)]
         shares = self._agreeing(rows)
         maps = rows if rows.size > 1 else rows[:0]
         return [shares if shares.size else self._distinct(maps)] * rows.size
-
-    def _equal(self, one: Array, other: Array) -> bool:
-        """Whether numbers of shares have the same hours."""
-        return np.array_equal(self.times[one], self.times[other])
 
     def _agreeing(self, rows: Array) -> Array:
         """Numbers of the shares that rows of one fire hold, as they are or completed.
@@ -271,22 +275,6 @@ class Histories:
             own = filled & (rows == row)
             made[own] = self._filled(row)[parts[own]]
         return made
-
-
-def _snapshot_before(names: Array, hours: Array, ages: Array) -> Array:
-    """(M,) row of the snapshot before of the same fire; −1 where it is of another of this name.
-
-    Of two fires with one name, hours are the same, or ages do not grow with time.
-    """
-    before = previous_snapshot(names, hours)
-    for row in np.flatnonzero(before >= 0).tolist():
-        gap = hours[row] - hours[before[row]]
-        possible = gap > 0.0
-        if is_numpy_array(ages):  # stored fires were checked when they were written
-            grown, slack = ages[row] - ages[before[row]], GROWTH_TOLERANCE * gap
-            possible &= grown.min() >= -slack and grown.max() <= gap + slack
-        before[row] = before[row] if possible else -1
-    return before
 
 
 def with_history(block: xr.Dataset, history: Sequence[Shares]) -> xr.Dataset:

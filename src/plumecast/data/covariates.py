@@ -16,7 +16,7 @@ from plumecast.base.names import COVARIATES, GROUND, SNAPSHOT, TABLE, WIND
 from plumecast.compute.arrays import Array
 from plumecast.compute.blocks import row_blocks
 from plumecast.weather.profile import components
-from plumecast.weather.snapshots import STATE_WEATHER
+from plumecast.weather.snapshots import STATE_WEATHER, has_weather
 
 SCENARIO = "drought"
 """Label of the weather scenario: operators may have weights of their own for each label."""
@@ -50,6 +50,11 @@ class Covariate:
     high: float = 0.0
     values: tuple[str, ...] = ()
 
+    @property
+    def width(self) -> int:
+        """The number P of its columns."""
+        return {"text": len(self.values), "direction": 2}.get(self.kind, 1)
+
     def columns(self, values: Array) -> Array:
         """(M,) values → (M, P) normalised columns."""
         if self.kind == "text":
@@ -60,26 +65,13 @@ class Covariate:
         return ((values.astype(np.float64) - self.mean) / self.scale)[:, None].astype(np.float32)
 
     def check(self, values: Array) -> None:
-        """Raise on a text that training did not have; warn of a number outside its range."""
-        if self.kind == "text":
-            unknown = sorted(set(values.astype(str).tolist()) - set(self.values))
-            if unknown:
-                raise PlumecastError(
-                    f"{self.name} '{unknown[0]}' was not in training; known are "
-                    f"{', '.join(self.values)}"
-                )
-        elif self.kind == "number":
-            below, above = self.low - float(values.min()), float(values.max()) - self.high
-            if max(below, above) > 1e-6 * max(abs(self.low), abs(self.high), 1e-30):
-                far = max(below, above)
-                value = float(values.min() if below >= above else values.max())
-                warnings.warn(
-                    f"{self.name} {value:.4g} lies outside the {self.low:.4g} … {self.high:.4g} of "
-                    f"training, by {far / (self.high - self.low):.2g} of that range: the "
-                    "prediction extrapolates",
-                    ExtrapolationWarning,
-                    stacklevel=4,
-                )
+        """Raise on a text that training did not have; see `surrogate.guards` for numbers."""
+        unknown = sorted(set(values.astype(str).tolist()) - set(self.values))
+        if self.kind == "text" and unknown:
+            raise PlumecastError(
+                f"{self.name} '{unknown[0]}' was not in training; known are "
+                f"{', '.join(self.values)}"
+            )
 
 
 def fit_covariates(train: xr.Dataset, names: Sequence[str]) -> tuple[Covariate, ...]:
@@ -171,13 +163,11 @@ def _spread(snapshots: xr.Dataset, groups: Array, columns: Array, alike: Sequenc
     The median over all combinations of values that occur in several groups; 0 if there are none.
     """
     count = columns.shape[0]
-    known = [
-        np.broadcast_to(_rounded(snapshots[name].values).astype(str), (count,))
-        for name in alike
-        if name in snapshots.variables
-    ]
-    constant = np.zeros(count, dtype=str)
-    kinds = np.unique(np.stack([constant, *known]), axis=1, return_inverse=True)[1]
+    labels = [np.zeros(count, dtype=str)]
+    for values in (snapshots[name].values for name in alike if name in snapshots.variables):
+        rounded = np.round(values) if values.dtype.kind == "f" else values
+        labels.append(np.broadcast_to(rounded.astype(str), (count,)))
+    kinds = np.unique(np.stack(labels), axis=1, return_inverse=True)[1]
     spread = []
     for kind in np.unique(kinds):
         rows = np.flatnonzero(kinds == kind)
@@ -186,8 +176,11 @@ def _spread(snapshots: xr.Dataset, groups: Array, columns: Array, alike: Sequenc
     return float(np.median(spread)) if spread else 0.0
 
 
-def _rounded(values: Array) -> Array:
-    return np.round(values) if values.dtype.kind == "f" else values
+def weather_known(data: xr.Dataset) -> bool:
+    """Whether fires can be carried: hours are known, and hourly weather or at least a mean wind."""
+    return "hours" in data.variables and (
+        has_weather(data) or all(name in data.variables for name in WIND)
+    )
 
 
 def read_wind(snapshots: xr.Dataset) -> Array | None:
@@ -263,45 +256,35 @@ def read_fuel_maps(
         return None
     rows = {SNAPSHOT: data.sizes[SNAPSHOT]} if sizes is None else dict(sizes)
     variable = data[FUEL_LOAD].variable
-    own = [dim for dim in rows if dim in variable.dims]
-    if set(variable.dims) != {*own, *grid}:
+    lead = [dim for dim in rows if dim in variable.dims]
+    if set(variable.dims) != {*lead, *grid}:
         return None
+    variable = variable.transpose(*lead, *grid)
+    blocks = xr.DataArray(variable)
+    blocks = blocks if lead else blocks.expand_dims(SNAPSHOT)
+    fires = data["fire_id"] if lead == [SNAPSHOT] and "fire_id" in data.variables else None
+    shape = tuple(variable.sizes[dim] for dim in grid)
     maps: list[Array] = []
     known: dict[bytes, int] = {}
-    numbers = []
-    for row, one in enumerate(_maps(variable.transpose(*own, *grid), own)):
-        key = hashlib.blake2b(one).digest()
-        if key not in known:
-            _check(one, _who(data, row) if own == [SNAPSHOT] else "")
-            known[key] = len(maps)
-            maps.append(one.copy())
-        numbers.append(known[key])
-    lengths = [size if dim in own else 1 for dim, size in rows.items()]
+    numbers: list[int] = []
+    for part in row_blocks(blocks.shape[0], _BLOCK):
+        values = np.ascontiguousarray(blocks[part].values, dtype=np.float32)
+        for load in values.reshape(-1, *shape):
+            key = hashlib.blake2b(load).digest()
+            wrong = ~(np.isfinite(load) & (load >= 0.0))
+            if key not in known and wrong.any():
+                row = len(numbers)
+                of = "" if lead != [SNAPSHOT] else f" of snapshot {row}"
+                if fires is not None and fires.dims == (SNAPSHOT,):
+                    of = f" of fire '{fires.values[row]}'"
+                raise PlumecastError(
+                    f"'{FUEL_LOAD}'{of} is {load[wrong][0]:g} in {int(wrong.sum())} of "
+                    f"{wrong.size} cells; give 0 where nothing burns"
+                )
+            if key not in known:
+                known[key] = len(maps)
+                maps.append(load.copy())
+            numbers.append(known[key])
+    lengths = [size if dim in lead else 1 for dim, size in rows.items()]
     wide = np.broadcast_to(np.array(numbers, np.intp).reshape(lengths), list(rows.values()))
-    shape = [variable.sizes[dim] for dim in grid]
     return (np.stack(maps) if maps else np.empty((0, *shape), np.float32)), wide.reshape(-1)
-
-
-def _maps(variable: xr.Variable, own: Sequence[Hashable]) -> Iterator[Array]:
-    """The maps of a variable (*own, *grid) one after another, float32."""
-    if not own:
-        yield np.ascontiguousarray(variable.values, dtype=np.float32)
-        return
-    for part in row_blocks(variable.sizes[own[0]], _BLOCK):
-        values = np.ascontiguousarray(variable.isel({own[0]: part}).values, dtype=np.float32)
-        yield from values.reshape(-1, *values.shape[len(own) :])
-
-
-def _check(load: Array, who: str) -> None:
-    wrong = ~(np.isfinite(load) & (load >= 0.0))
-    if wrong.any():
-        raise PlumecastError(
-            f"'{FUEL_LOAD}'{who} is {load[wrong][0]:g} in {int(wrong.sum())} of {wrong.size} "
-            "cells; give 0 where nothing burns"
-        )
-
-
-def _who(data: xr.Dataset, row: int) -> str:
-    if "fire_id" in data.variables and data["fire_id"].dims == (SNAPSHOT,):
-        return f" of fire '{data['fire_id'].values[row]}'"
-    return f" of snapshot {row}"

@@ -27,6 +27,7 @@ from plumecast.data.schema import (
     further_outputs,
 )
 from plumecast.data.split import find_duplicates
+from plumecast.data.training import check_group_count
 from plumecast.weather.snapshots import weather_findings
 
 QUALITY = "quality"
@@ -41,7 +42,6 @@ _HOURS_TOLERANCE = 0.01  # h, rounding of float32 ages
 _DECREASE = 1e-3  # of the total smoke between checkpoints, relative
 _GROUP = "ignition_id"
 _BLOCK = 256  # snapshots read at once
-_DAMAGED = "damaged"
 _COUNTED = ("damaged", "bad", "negative", "cells", "lowest", "highest", "total")
 
 Summary = dict[str, Array]
@@ -54,36 +54,36 @@ def check_store(snapshots: xr.Dataset) -> dict[str, tuple[Finding, ...]]:
     Findings that concern no single fire have the name "". Fires without findings have ().
     """
     found = check_fires(snapshots)
-    for fire, recorded in _recorded(snapshots):
-        now = {item.check for item in found[fire]}
-        found[fire] = (*(item for item in recorded if item.check not in now), *found[fire])
-    damaged = [fire for fire, items in found.items() if any(map(is_damage, items))]
+    if QUALITY in snapshots.variables:
+        texts = zip(snapshots.fire_id.values, snapshots[QUALITY].values, strict=True)
+        for fire, text in {str(fire): str(text) for fire, text in texts}.items():
+            now = {item.check for item in found[fire]}
+            recorded = (item for item in read_findings(text) if item.check not in now)
+            found[fire] = (*recorded, *found[fire])
+    damaged = [
+        fire
+        for fire, items in found.items()
+        if any(item.check.startswith("damaged") for item in items)
+    ]
     rows = np.flatnonzero(~np.isin(snapshots.fire_id.values.astype(str), damaged))
-    intact = snapshots.isel({SNAPSHOT: rows})
-    groups = find_duplicates(intact)
+    groups = find_duplicates(snapshots.isel({SNAPSHOT: rows}))
     for group in groups:
         for fire in group:
             if all(item.check != "duplicate run" for item in found[fire]):
                 found[fire] += (duplicate_run(set(group) - {fire}),)
-    found[""] = (*_changed_attributes(snapshots), *refusals(snapshots, groups))
+    changed = (f"those of '{name}'" if name else "those of the store"
+               for name in changed_attributes(snapshots))  # fmt: skip
+    attributes = (
+        Finding("attributes", f"{what} were changed after they were written; check them")
+        for what in changed
+    )
+    found[""] = (*attributes, *refusals(snapshots, groups))
     return found
-
-
-def is_damage(finding: Finding) -> bool:
-    """Whether a finding says that a field cannot be read, or is not what was written."""
-    return finding.check.startswith(_DAMAGED)
-
-
-def _changed_attributes(snapshots: xr.Dataset) -> Iterator[Finding]:
-    for name in changed_attributes(snapshots):
-        what = f"those of '{name}'" if name else "those of the store"
-        yield Finding("attributes", f"{what} were changed after they were written; check them")
 
 
 def check_fires(snapshots: xr.Dataset) -> dict[str, tuple[Finding, ...]]:
     """The findings in the fields and the weather of every fire, by `fire_id`."""
-    further = further_outputs(snapshots)
-    names = [name for name in (*FIELD_NAMES, *further) if name in snapshots]
+    names = [name for name in (*FIELD_NAMES, *further_outputs(snapshots)) if name in snapshots]
     numbers = {name: _summary(snapshots, name) for name in names}
     fires = snapshots.fire_id.values.astype(str)
     peaks = {}
@@ -94,26 +94,82 @@ def check_fires(snapshots: xr.Dataset) -> dict[str, tuple[Finding, ...]]:
         items: list[Finding] = []
         for name, summary in numbers.items():
             of_fire = {key: values[rows] for key, values in summary.items()}
-            if of_fire["damaged"].any():
-                items.append(_damage(name, of_fire))
-                continue
-            items += _wrong_values(name, of_fire)
-            items += _fire(snapshots, rows, of_fire) if name == FIRE else []
-            if name == SMOKE:
-                items += _smoke(snapshots, rows, of_fire)
+            items += _field_findings(snapshots, rows, name, of_fire)
+            if name == SMOKE and not of_fire["damaged"].any():
                 peaks[fire] = float(of_fire["highest"].max())
-            if name in further:
-                items += [
-                    Finding(f"{item.check} ({name})", item.message)
-                    for item in _smoke(snapshots, rows, of_fire)
-                ]
         found[fire] = tuple(items)
-    for fire, finding in _unlike_others(peaks):
-        if all(item.check != finding.check for item in found[fire]):
-            found[fire] += (finding,)
+    smoky = [peak for peak in peaks.values() if peak > 0.0]
+    median = float(np.median(smoky)) if len(smoky) >= 3 else np.nan
+    for fire, peak in peaks.items():
+        check = "too much smoke" if peak > median else "too little smoke"
+        unlike = peak > 0.0 and max(peak / median, median / peak) > _UNLIKE_OTHERS
+        if unlike and all(item.check != check for item in found[fire]):
+            message = f"peak {peak:.3g} µg m⁻³, the median of the fires is {median:.3g}"
+            found[fire] += (Finding(check, f"{message}; is the unit right?"),)
     for fire, finding in weather_findings(snapshots):
         found[fire] += (finding,)
     return found
+
+
+def _field_findings(
+    snapshots: xr.Dataset, rows: Array, name: str, of_fire: Summary
+) -> Iterator[Finding]:
+    """The findings in one field of a fire, whose snapshots are `rows`."""
+    damaged, bad, negative = (int(of_fire[key].sum()) for key in _COUNTED[:3])
+    cells = int(of_fire["cells"].sum())
+    if damaged:
+        told = f"{damaged} of {rows.size} snapshots cannot be read or are not what was written"
+        yield Finding(f"damaged {name}", f"{told}; {RESTORE}")
+        return
+    if bad:
+        yield Finding(f"NaN in {name}", f"{bad} of {cells} values are not finite")
+    if negative:
+        some = "all" if negative == cells else f"{negative} of {cells}"
+        lowest = float(of_fire["lowest"].min())
+        message = f"{some} values are negative, the lowest {lowest:.4g}"
+        yield Finding(f"negative {name}", message)
+    hours = snapshots.hours.values[rows] if "hours" in snapshots.variables else None
+    if name == FIRE:
+        yield from _fire_findings(snapshots, rows, hours, of_fire["highest"])
+    else:
+        which = "" if name == SMOKE else f" ({name})"
+        yield from _smoke_findings(hours, of_fire, which)
+
+
+def _fire_findings(
+    snapshots: xr.Dataset, rows: Array, hours: Array | None, oldest: Array
+) -> Iterator[Finding]:
+    if "burned_area" in snapshots.variables:
+        area = snapshots.burned_area.values[rows]
+        empty = (area > 0.0) & (oldest <= 0.0) & (area >= 0.5 * area.max())
+        if empty.any():
+            message = f"{area[empty].max():,.0f} acres burn, but {FIRE} is 0 everywhere"
+            yield Finding("no fire", message)
+    if hours is not None and (oldest - hours).max() > _HOURS_TOLERANCE:
+        row = int((oldest - hours).argmax())
+        message = (
+            f"a cell has burned for {oldest[row]:.3g} h in the snapshot at {hours[row]:.3g} h; "
+            f"hours are off by {oldest[row] - hours[row]:.2g} h or more"
+        )
+        yield Finding("hours", message)
+
+
+def _smoke_findings(hours: Array | None, of_fire: Summary, which: str) -> Iterator[Finding]:
+    peak, total = float(of_fire["highest"].max()), of_fire["total"]
+    if peak <= 0.0:
+        yield Finding(f"no smoke{which}", f"no value above 0 in {total.size} snapshots")
+        return
+    if peak > LARGEST_SMOKE:
+        message = f"peak {peak:.3g} µg m⁻³, above {LARGEST_SMOKE:.0e}; is the unit right?"
+        yield Finding(f"too much smoke{which}", message)
+    falls = np.diff(total) < -_DECREASE * np.abs(total[:-1])
+    if falls.any() and hours is not None:
+        row = int(falls.argmax()) + 1
+        message = (
+            f"the total falls from {total[row - 1]:.4g} to {total[row]:.4g} at "
+            f"{hours[row]:.3g} h; cumulative smoke never decreases"
+        )
+        yield Finding(f"decreasing smoke{which}", message)
 
 
 def duplicate_run(others: set[str]) -> Finding:
@@ -122,36 +178,26 @@ def duplicate_run(others: set[str]) -> Finding:
     return Finding("duplicate run", f"same hours, burned area and fire as {names}; keep one")
 
 
-def _recorded(snapshots: xr.Dataset) -> Iterator[tuple[str, tuple[Finding, ...]]]:
-    if QUALITY in snapshots.variables:
-        texts = zip(snapshots.fire_id.values, snapshots[QUALITY].values, strict=True)
-        for fire, text in {str(fire): str(text) for fire, text in texts}.items():
-            yield fire, read_findings(text)
-
-
 def _summary(snapshots: xr.Dataset, name: str) -> Summary:
-    """Counts of invalid values, extremes and totals of a field, in one pass over its blocks."""
-    parts = []
+    """Counts of invalid values, extremes and totals of a field, in one pass over its blocks.
+
+    Snapshots that cannot be read have damaged = 1, and 0 for everything else.
+    """
+    field, parts = snapshots[name], []
     for rows in row_blocks(snapshots.sizes[SNAPSHOT], _BLOCK):
-        if not is_loaded(snapshots[name].variable):
+        if not is_loaded(field.variable):
             check_unchanged(snapshots)
         try:
-            parts.append(_numbers(snapshots[name].isel({SNAPSHOT: rows})))
+            parts.append(_numbers(field.isel({SNAPSHOT: rows})))
+            continue
         except DamagedError:
-            parts += [_numbers_or_damage(snapshots[name], row) for row in _each(rows)]
+            pass  # read one by one
+        for row in range(rows.start, rows.stop):
+            try:
+                parts.append(_numbers(field.isel({SNAPSHOT: [row]})))
+            except DamagedError:
+                parts.append({key: np.full(1, float(key == "damaged")) for key in _COUNTED})
     return {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
-
-
-def _each(rows: slice) -> range:
-    return range(rows.start, rows.stop)
-
-
-def _numbers_or_damage(field: xr.DataArray, row: int) -> Summary:
-    """The numbers of one snapshot; all zero and damaged = 1 if it cannot be read."""
-    try:
-        return _numbers(field.isel({SNAPSHOT: slice(row, row + 1)}))
-    except DamagedError:
-        return {name: np.full(1, float(name == "damaged")) for name in _COUNTED}
 
 
 def _numbers(field: xr.DataArray) -> Summary:
@@ -169,86 +215,6 @@ def _numbers(field: xr.DataArray) -> Summary:
         known.sum(axis=1),
     )
     return dict(zip(_COUNTED, numbers, strict=True))
-
-
-def _damage(name: str, of_fire: Summary) -> Finding:
-    count, total = int(of_fire["damaged"].sum()), of_fire["damaged"].size
-    message = f"{count} of {total} snapshots cannot be read or are not what was written"
-    return Finding(f"{_DAMAGED} {name}", f"{message}; {RESTORE}")
-
-
-def _wrong_values(name: str, of_fire: Summary) -> Iterator[Finding]:
-    cells = int(of_fire["cells"].sum())
-    if of_fire["bad"].any():
-        yield Finding(
-            f"NaN in {name}", f"{int(of_fire['bad'].sum())} of {cells} values are not finite"
-        )
-    if of_fire["negative"].any():
-        count, lowest = int(of_fire["negative"].sum()), float(of_fire["lowest"].min())
-        all_of_them = "all" if count == cells else f"{count} of {cells}"
-        message = f"{all_of_them} values are negative, the lowest {lowest:.4g}"
-        yield Finding(f"negative {name}", message)
-
-
-def _fire(snapshots: xr.Dataset, rows: Array, of_fire: Summary) -> Iterator[Finding]:
-    oldest = of_fire["highest"]
-    if "burned_area" in snapshots.variables:
-        area = snapshots.burned_area.values[rows]
-        empty = (area > 0.0) & (oldest <= 0.0) & (area >= 0.5 * area.max())
-        if empty.any():
-            message = f"{area[empty].max():,.0f} acres burn, but {FIRE} is 0 everywhere"
-            yield Finding("no fire", message)
-    if "hours" in snapshots.variables:
-        hours = snapshots.hours.values[rows]
-        beyond = oldest - hours
-        if beyond.max() > _HOURS_TOLERANCE:
-            row = int(beyond.argmax())
-            message = (
-                f"a cell has burned for {oldest[row]:.3g} h in the snapshot at {hours[row]:.3g} h; "
-                f"hours are off by {beyond[row]:.2g} h or more"
-            )
-            yield Finding("hours", message)
-
-
-def _smoke(snapshots: xr.Dataset, rows: Array, of_fire: Summary) -> Iterator[Finding]:
-    peak, total = float(of_fire["highest"].max()), of_fire["total"]
-    if peak <= 0.0:
-        yield Finding("no smoke", f"no value above 0 in {rows.size} snapshots")
-        return
-    if peak > LARGEST_SMOKE:
-        message = f"peak {peak:.3g} µg m⁻³, above {LARGEST_SMOKE:.0e}; is the unit right?"
-        yield Finding("too much smoke", message)
-    falls = np.diff(total) < -_DECREASE * np.abs(total[:-1])
-    if falls.any() and "hours" in snapshots.variables:
-        row = int(falls.argmax()) + 1
-        message = (
-            f"the total falls from {total[row - 1]:.4g} to {total[row]:.4g} at "
-            f"{snapshots.hours.values[rows[row]]:.3g} h; cumulative smoke never decreases"
-        )
-        yield Finding("decreasing smoke", message)
-
-
-def _unlike_others(peaks: dict[str, float]) -> Iterator[tuple[str, Finding]]:
-    """Fires whose peak differs from the median of all by a factor that only a unit explains."""
-    smoky = [peak for peak in peaks.values() if peak > 0.0]
-    if len(smoky) < 3:
-        return
-    median = float(np.median(smoky))
-    for fire, peak in peaks.items():
-        check = "too much smoke" if peak > median else "too little smoke"
-        if peak > 0.0 and max(peak / median, median / peak) > _UNLIKE_OTHERS:
-            message = f"peak {peak:.3g} µg m⁻³, the median of the fires is {median:.3g}"
-            yield fire, Finding(check, f"{message}; is the unit right?")
-
-
-def check_group_count(count: int, group_by: str) -> None:
-    """Raise if there are too few groups to leave one out."""
-    if count < 2:
-        raise PlumecastError(
-            "this surrogate leaves fires out to choose its penalties; it needs at least 2 "
-            f"'{group_by}', the training data has {count}; add fires, change --fractions or "
-            "--seed of the split, or train on all of them with --all"
-        )
 
 
 def refusals(snapshots: xr.Dataset, duplicates: Sequence[Sequence[str]] = ()) -> Iterator[Finding]:

@@ -140,19 +140,17 @@ def _rms(array: xr.DataArray) -> float:
     return size
 
 
-def _rank(name: Hashable, dims: tuple[str, ...]) -> tuple[int, str]:
-    """Orders coordinates: those of the dimensions first, then the others by name."""
-    return (dims.index(str(name)) if name in dims else len(dims), str(name))
-
-
 def _describe(array: xr.DataArray, scale: float) -> Field:
     dims = tuple(str(dim) for dim in array.dims if dim != SNAPSHOT)
+    # Those of the dimensions first, then the others by name: the order in which Zarr lists the
+    # variables of a store varies between openings.
+    names = [*(dim for dim in dims if dim in array.coords)]
+    names += sorted({str(name) for name in array.coords} - set(dims))
     coords = {
         str(name): Coordinate(
             tuple(map(str, coord.dims)), np.asarray(coord.values), dict(coord.attrs)
         )
-        # Sorted: the order in which Zarr lists the variables of a store varies between openings.
-        for name, coord in sorted(array.coords.items(), key=lambda item: _rank(item[0], dims))
+        for name, coord in ((name, array.coords[name]) for name in names)
         if set(coord.dims) <= set(dims) and coord.dtype.kind in "fiu"
     }
     shape = tuple(array.sizes[dim] for dim in dims)
@@ -161,8 +159,7 @@ def _describe(array: xr.DataArray, scale: float) -> Field:
 
 def checked_field(array: xr.DataArray, expected: Field) -> xr.DataArray:
     """The array itself; raises if its grid or its units are not the expected ones."""
-    missing = [dim for dim in expected.dims if dim not in array.dims]
-    if missing:
+    if any(dim not in array.dims for dim in expected.dims):
         raise PlumecastError(
             f"'{expected.name}' needs the dimensions {expected.dims}, but got {tuple(array.dims)}"
         )
@@ -173,23 +170,23 @@ def checked_field(array: xr.DataArray, expected: Field) -> xr.DataArray:
             f"{expected.shape}; regrid the field first"
         )
     for dim in expected.dims:
-        if dim in array.coords and dim in expected.coords:
-            _check_coordinate(expected, dim, array.coords[dim].values)
-    units, wanted = array.attrs.get("units"), expected.attrs.get("units")
-    if units is not None and wanted is not None and not same_unit(units, wanted):
-        raise PlumecastError(f"'{expected.name}' is in '{units}', the surrogate expects '{wanted}'")
-    return array
-
-
-def _check_coordinate(expected: Field, dim: str, got: Array) -> None:
-    known = expected.coords[dim].values
-    step = float(np.min(np.abs(np.diff(known)))) if known.size > 1 else 1.0
-    apart = float(np.max(np.abs(np.asarray(got, dtype=np.float64) - known)))
-    if not apart <= GRID_TOLERANCE * max(step, float(np.max(np.abs(known)))):
+        if dim not in array.coords or dim not in expected.coords:
+            continue
+        places, wanted = array.coords[dim].values.astype(np.float64), expected.coords[dim].values
+        step = float(np.min(np.abs(np.diff(wanted)))) if wanted.size > 1 else 1.0
+        apart = float(np.max(np.abs(places - wanted)))
+        if not apart <= GRID_TOLERANCE * max(step, float(np.max(np.abs(wanted)))):
+            raise PlumecastError(
+                f"'{expected.name}' is on another grid: its coordinate '{dim}' differs by up to "
+                f"{apart:g} from the surrogate's ({wanted[0]:g} … {wanted[-1]:g}); regrid the "
+                "field first"
+            )
+    units, wanted_unit = array.attrs.get("units"), expected.attrs.get("units")
+    if units is not None and wanted_unit is not None and not same_unit(units, wanted_unit):
         raise PlumecastError(
-            f"'{expected.name}' is on another grid: its coordinate '{dim}' differs by up to "
-            f"{apart:g} from the surrogate's ({known[0]:g} … {known[-1]:g}); regrid the field first"
+            f"'{expected.name}' is in '{units}', the surrogate expects '{wanted_unit}'"
         )
+    return array
 
 
 def leading_dims(array: xr.DataArray, expected: Field) -> list[Hashable]:
@@ -219,35 +216,25 @@ def to_rows(
 
 def _check_rows(rows: Array, expected: Field) -> None:
     """Raise for a value that is NaN, infinite, a fill value, or a negative time since ignition."""
-    if not rows.size:
-        return
-    low, high = float(rows.min()), float(rows.max())  # NaN if any value is
     least = 0.0 if expected.name == FIRE else -LARGEST
-    if low >= least and high <= LARGEST:
+    if not rows.size or (rows.min() >= least and rows.max() <= LARGEST):  # False for NaN
         return
-    known = np.isfinite(rows)
-    if not known.all():
-        raise PlumecastError(
-            f"'{expected.name}' holds {rows.size - np.count_nonzero(known)} NaN or infinite "
-            f"values, first in {_first(~known, rows, expected)}; fill or drop them"
-        )
-    beyond = np.abs(rows) > LARGEST
-    if beyond.any():
-        raise PlumecastError(
-            f"'{expected.name}' holds {np.count_nonzero(beyond)} values beyond ±{LARGEST:g}, first "
-            f"in {_first(beyond, rows, expected)}: fill values of a file? Fill or drop them"
-        )
-    raise PlumecastError(
-        f"'{expected.name}' holds {np.count_nonzero(rows < 0.0)} negative values, first in "
-        f"{_first(rows < 0.0, rows, expected)}; it counts from ignition and is 0 where unburned"
-    )
-
-
-def _first(wrong: Array, rows: Array, expected: Field) -> str:
-    """Where the first wrong value is, and the value."""
-    row, column = (int(index[0]) for index in np.nonzero(wrong))
-    cell = ", ".join(str(int(index)) for index in np.unravel_index(column, expected.shape))
-    return f"row {row}, cell ({cell}): {rows[row, column]:g}"
+    for wrong, what, advice in (
+        (~np.isfinite(rows), "NaN or infinite values", "; fill or drop them"),
+        (
+            np.abs(rows) > LARGEST,
+            f"values beyond ±{LARGEST:g}",
+            ": fill values of a file? Fill or drop them",
+        ),
+        (rows < 0.0, "negative values", "; it counts from ignition and is 0 where unburned"),
+    ):
+        if wrong.any():
+            row, column = np.argwhere(wrong)[0].tolist()
+            cell = ", ".join(map(str, np.array(np.unravel_index(column, expected.shape)).tolist()))
+            raise PlumecastError(
+                f"'{expected.name}' holds {np.count_nonzero(wrong)} {what}, first in row {row}, "
+                f"cell ({cell}): {rows[row, column]:g}{advice}"
+            )
 
 
 def grid_template(field: Field) -> xr.Dataset:

@@ -12,7 +12,8 @@ import contextlib
 import json
 import math
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -54,14 +55,26 @@ def open_netcdf(path: Path) -> xr.Dataset:
     """A NetCDF file whose snapshot fields are read lazily; other variables are read at once."""
     with _opened(path) as file:
         fields = {
-            name: lazy_variable(item, _NetcdfField(path, str(name)))
+            name: lazy_variable(item, _NetcdfField(path.resolve(), str(name)))
             for name, item in file.variables.items()
             if SNAPSHOT in item.dims and item.ndim > 1
         }
-        refuse_absurd_shapes(
-            {str(n): v.shape for n, v in file.variables.items() if n not in fields}
-        )
+        for name, item in file.variables.items():
+            if name not in fields:
+                _refuse_absurd_shape(str(name), item.shape)
         return file.drop_vars(fields).load().assign(fields)
+
+
+@dataclass(frozen=True, slots=True)
+class _NetcdfField:
+    """Reads one variable of a NetCDF file. It holds only names, so a worker can unpickle it."""
+
+    path: Path
+    name: str
+
+    def __call__(self, key: tuple[Any, ...]) -> np.ndarray:
+        with _opened(self.path) as file:
+            return np.asarray(file[self.name].variable[key].values)
 
 
 @contextlib.contextmanager
@@ -77,17 +90,6 @@ def _opened(path: Path) -> Iterator[xr.Dataset]:
             f"{path} cannot be read ({error}); if this process has the file open elsewhere, "
             "close it"
         ) from error
-
-
-class _NetcdfField:
-    """Reads one variable of a NetCDF file. It holds only names, so a worker can unpickle it."""
-
-    def __init__(self, path: Path, name: str) -> None:
-        self.path, self.name = path.resolve(), name
-
-    def __call__(self, key: tuple[Any, ...]) -> np.ndarray:
-        with _opened(self.path) as file:
-            return np.asarray(file[self.name].variable[key].values)
 
 
 def record_state(snapshots: xr.Dataset, path: Path) -> xr.Dataset:
@@ -175,56 +177,34 @@ LARGEST_BLOCK = 2**28
 _NEVER_EMPTY = ("x", "y", "hours", "burned_area")
 
 
-def refuse_absurd_shapes(shapes: Mapping[str, Sequence[int]]) -> None:
+def _refuse_absurd_shape(name: str, shape: Sequence[int]) -> None:
     """Raise if a variable that is read at once has more values than any grid or store has."""
-    for name, shape in shapes.items():
-        if len(shape) == 1 and shape[0] > LARGEST_AXIS:
-            raise PlumecastError(
-                f"'{name}' has {shape[0]:.3g} values, more than {LARGEST_AXIS:.3g}; its metadata "
-                "are damaged"
-            )
-        _refuse_block(name, shape)
-
-
-def _refuse_block(name: str, shape: Sequence[int]) -> None:
-    if math.prod(shape) > LARGEST_BLOCK:
+    size, most = math.prod(shape), LARGEST_AXIS if len(shape) == 1 else LARGEST_BLOCK
+    if size > most:
+        what = "has" if len(shape) == 1 else "would be read in pieces of"
         raise PlumecastError(
-            f"'{name}' would be read in pieces of {math.prod(shape):.3g} values, more than "
-            f"{LARGEST_BLOCK:.3g}; its metadata are damaged"
+            f"'{name}' {what} {size:.3g} values, more than {most:.3g}; its metadata are damaged"
         )
 
 
 def refuse_absurd_zarr(path: Path) -> None:
-    """Raise if the metadata of a Zarr store ask for absurd coordinates or chunks."""
+    """Raise if the metadata of a Zarr 2 or 3 store ask for absurd coordinates or chunks."""
     for file in sorted([*path.glob("*/zarr.json"), *path.glob("*/.zarray")]):
-        array = _read_json(file)
-        shape, chunk = array.get("shape", []), _chunk_shape(array)
-        if _all_whole(shape) and len(shape) == 1:
-            refuse_absurd_shapes({file.parent.name: shape})
-        if _all_whole(chunk):
-            _refuse_block(file.parent.name, chunk)
-
-
-def _read_json(file: Path) -> dict[str, Any]:
-    try:
-        content = json.loads(file.read_bytes())
-    except (OSError, ValueError, RecursionError) as error:
-        raise PlumecastError(
-            f"{file} is no valid JSON ({error}); restore it from a copy of the store"
-        ) from error
-    return content if isinstance(content, dict) else {}
-
-
-def _chunk_shape(array: Mapping[str, Any]) -> Any:
-    """The shape of a chunk, in the metadata of Zarr 2 or 3."""
-    part: Any = array.get("chunk_grid", {})
-    for key in ("configuration", "chunk_shape"):
-        part = part.get(key, {}) if isinstance(part, dict) else {}
-    return part or array.get("chunks", [])
-
-
-def _all_whole(shape: Any) -> bool:
-    return isinstance(shape, list) and all(isinstance(size, int) for size in shape)
+        try:
+            array = json.loads(file.read_bytes())
+        except (OSError, ValueError, RecursionError) as error:
+            raise PlumecastError(
+                f"{file} is no valid JSON ({error}); restore it from a copy of the store"
+            ) from error
+        array = array if isinstance(array, dict) else {}
+        chunk: Any = array.get("chunk_grid", {})
+        for key in ("configuration", "chunk_shape"):
+            chunk = chunk.get(key, {}) if isinstance(chunk, dict) else {}
+        for shape, at_once in ((array.get("shape"), False), (chunk or array.get("chunks"), True)):
+            if not isinstance(shape, list) or not all(isinstance(size, int) for size in shape):
+                continue
+            if at_once or len(shape) == 1:
+                _refuse_absurd_shape(file.parent.name, shape)
 
 
 def refuse_missing_chunks(path: Path, snapshots: xr.Dataset) -> None:

@@ -111,7 +111,7 @@ def writer(path: str | Path) -> Iterator[Path]:
     where = Path(os.path.realpath(path))
     try:
         where.parent.mkdir(parents=True, exist_ok=True)
-        with _lock_file(where).open("a+") as lock:
+        with (where.parent / f".{where.name}.lock").open("a+") as lock:
             if not try_lock(lock):
                 raise PlumecastError(
                     f"{path} is being written by another process; wait until it has finished"
@@ -123,20 +123,13 @@ def writer(path: str | Path) -> Iterator[Path]:
             "the same command again"
         ) from error
     except (OSError, icechunk.IcechunkError) as error:
+        # What the system said; in Icechunk's messages it is at the end of a line.
+        system = re.search(r"([^:\n]+) \(os error \d+\)", str(error))
+        said = getattr(error, "strerror", None) or (system and system[1])
+        reason = str(said or str(error).strip().split("\n")[0]).strip()
         raise PlumecastError(
-            f"{path} cannot be written ({_reason(error)}); check its permissions and the free space"
+            f"{path} cannot be written ({reason}); check its permissions and the free space"
         ) from error
-
-
-def _reason(error: Exception) -> str:
-    """What the system said; in Icechunk's messages it is at the end of a line."""
-    found = re.search(r"([^:\n]+) \(os error \d+\)", str(error))
-    said = getattr(error, "strerror", None) or (found and found[1])
-    return str(said or str(error).strip().split("\n")[0]).strip()
-
-
-def _lock_file(where: Path) -> Path:
-    return where.parent / f".{where.name}.lock"
 
 
 class Transaction:
@@ -168,24 +161,21 @@ class Transaction:
         All files are on the disk before the branch names them: otherwise a power loss could leave
         a branch that names files without content, and with it no fire at all.
         """
+        import icechunk
+
         version = str(self._session.flush(message, metadata))
         new = [Path(file) for file in _files(self._where) - self._before]
         flush_files([*new, *{file.parent for file in new}, self._where])
-        self._move_branch(version)
-        branch = self._where / "refs" / f"branch.{BRANCH}"
-        flush_files([branch / "ref.json", branch])
-        self._mark.unlink(missing_ok=True)
-        return version
-
-    def _move_branch(self, version: str) -> None:
-        import icechunk
-
         try:
             self._repository.reset_branch(BRANCH, version, from_snapshot_id=self._tip)
         except icechunk.IcechunkError as error:
             if self._repository.lookup_branch(BRANCH) == self._tip:
                 raise
             raise _LostRaceError from error
+        branch = self._where / "refs" / f"branch.{BRANCH}"
+        flush_files([branch / "ref.json", branch])
+        self._mark.unlink(missing_ok=True)
+        return version
 
 
 def _files(where: Path) -> set[str]:
@@ -232,16 +222,6 @@ def collect_garbage(
     return freed + Freed(files, found.bytes_deleted)
 
 
-def count_old_versions(repository: icechunk.Repository, branch: str) -> int:
-    """Versions before the newest, without the empty one that every repository begins with."""
-    return max(0, sum(1 for _ in repository.ancestry(branch=branch)) - 2)
-
-
-def forget_old_versions(repository: icechunk.Repository) -> None:
-    """Leave only the newest version in the history, so that garbage is what it does not need."""
-    repository.expire_snapshots(dt.datetime.now(dt.UTC))
-
-
 # -- threads
 #
 # Icechunk's threads exist only in the process that started them, and outlive its last read. A
@@ -275,24 +255,23 @@ def wait_for_threads(seconds: float = LONGEST_WAIT) -> None:
         time.sleep(0.001)
 
 
-def guard_fields(snapshots: xr.Dataset, path: object) -> xr.Dataset:
-    """The data set with variables that check the process before they are read."""
-    guarded = {
-        name: lazy_variable(item, _Field(item, str(path)))
-        for name, item in snapshots.variables.items()
-        if name not in snapshots.indexes
-    }
-    coordinates = {name: item for name, item in guarded.items() if name in snapshots.coords}
-    fields = {name: item for name, item in guarded.items() if name not in coordinates}
-    return snapshots.assign_coords(coordinates).assign(fields)
-
-
-class _Field:
+@dataclass(frozen=True, slots=True)
+class _GuardedField:
     """Reads a variable of an Icechunk session. Both can be pickled, for workers."""
 
-    def __init__(self, variable: xr.Variable, path: str) -> None:
-        self.variable, self.path = variable, path
+    variable: xr.Variable
+    path: str
 
     def __call__(self, key: tuple[Any, ...]) -> np.ndarray:
         check_process(self.path)
         return np.asarray(self.variable[key].values)
+
+
+def guard_fields(snapshots: xr.Dataset, path: object) -> xr.Dataset:
+    """The data set with variables that check the process before they are read."""
+    guarded = {
+        name: lazy_variable(item, _GuardedField(item, str(path)))
+        for name, item in snapshots.variables.items()
+        if name not in snapshots.indexes
+    }
+    return snapshots.assign(guarded).set_coords(list(snapshots.coords))

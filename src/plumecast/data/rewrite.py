@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,24 +15,19 @@ from plumecast.base.errors import PlumecastError
 from plumecast.base.files import find_leftovers, remove_leftover
 from plumecast.base.names import SNAPSHOT
 from plumecast.compute.blocks import row_blocks
+from plumecast.data.checksums import CHECKSUMS, checksums_after_relabelling
 from plumecast.data.repository import (
     BRANCH,
     Freed,
     Transaction,
     collect_garbage,
-    count_old_versions,
-    forget_old_versions,
     is_beginning,
     is_icechunk,
     open_repository,
     writer,
 )
 from plumecast.data.schema import FIELD_NAMES, validate_snapshots
-from plumecast.data.store import (
-    open_snapshots,
-    update_label_checksums,
-    write_fire,
-)
+from plumecast.data.store import OPEN_OPTIONS, open_snapshots, plain_coordinates, write_fire
 from plumecast.data.writers import like_stored, quiet_zarr
 from plumecast.weather.snapshots import with_mean_winds
 
@@ -63,7 +59,11 @@ def relabel_fires(path: str | Path, labels: NewLabels) -> str:
             with quiet_zarr():
                 group[name][:] = np.array(now, dtype=object)  # type: ignore[index]
             named |= {fire for fire in by_fire if fire in fires}
-        update_label_checksums(transaction.store)
+        changed = plain_coordinates(xr.open_zarr(transaction.store, **OPEN_OPTIONS))
+        if CHECKSUMS in changed.variables:
+            with quiet_zarr():
+                texts = checksums_after_relabelling(changed)
+                group[CHECKSUMS][:] = texts  # type: ignore[index]
         return transaction.commit(f"relabel {', '.join(sorted(named))}")
 
 
@@ -160,7 +160,8 @@ def tidy_store(path: str | Path, *, old_versions: bool = False, dry_run: bool = 
         return Tidied(leftovers)
     with writer(path) as real:
         repository = open_repository(real)
-        count = count_old_versions(repository, BRANCH)
+        # Before the newest, without the empty one that every repository begins with.
+        count = max(0, sum(1 for _ in repository.ancestry(branch=BRANCH)) - 2)
         if old_versions and not dry_run:
-            forget_old_versions(repository)
+            repository.expire_snapshots(dt.datetime.now(dt.UTC))
         return Tidied(leftovers, collect_garbage(repository, real, dry_run=dry_run), count)

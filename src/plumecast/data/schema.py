@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -22,7 +24,7 @@ from plumecast.base.names import (
 )
 from plumecast.compute.blocks import Runner, map_over, row_blocks
 from plumecast.data.covariates import read_fuel_maps
-from plumecast.data.lazy_store import check_unchanged, is_loaded
+from plumecast.data.lazy_store import check_unchanged, is_loaded, lazy_variable
 from plumecast.weather.snapshots import check_weather_axes, check_weather_values
 
 PAPER_MIN_ACRES = 1e5
@@ -41,17 +43,8 @@ _BLOCK = 256  # snapshots read at once when values are checked
 
 _SPELLINGS = {
     "h": {"hour", "hours", "hr"},
-    "ug m-3": {
-        "ug/m3",
-        "ug/m^3",
-        "ug m^-3",
-        "µg m-3",
-        "μg m-3",
-        "µg/m3",
-        "μg/m3",
-        "µg m⁻³",
-        "μg m⁻³",
-    },
+    "ug m-3": {"ug/m3", "ug/m^3", "ug m^-3"}
+    | {f"{micro}{rest}" for micro in "µμ" for rest in ("g m-3", "g/m3", "g m⁻³")},
     "acre": {"acres"},
     "m": {"meter", "metre", "meters", "metres"},
     "m s-1": {"m/s", "m s^-1", "m s**-1", "m s⁻¹"},
@@ -101,7 +94,15 @@ def check_structure(snapshots: xr.Dataset, fields: Sequence[str] = FIELD_NAMES) 
     for name in dict.fromkeys([*fields, *further_outputs(snapshots)]):
         _check_field(snapshots[name])
     for entry in coordinates:
-        _check_kind(snapshots[entry.name], entry)
+        array = snapshots[entry.name]
+        if array.dims != (SNAPSHOT,):
+            raise PlumecastError(
+                f"coordinate '{entry.name}' has dimensions {array.dims}, expected ('{SNAPSHOT}',)"
+            )
+        if array.dtype.kind not in {"float": "fiu", "string": "UOST", "bool": "b"}[entry.kind]:
+            raise PlumecastError(
+                f"coordinate '{entry.name}' holds {array.dtype}, expected {entry.kind}"
+            )
     check_axes(snapshots)
     check_weather_axes(snapshots)
     return _normalise_units(snapshots)
@@ -121,30 +122,29 @@ def check_axes(snapshots: xr.Dataset) -> None:
             raise PlumecastError(f"the grid has no cells: dimension '{name}' has length 0")
         if name not in snapshots.variables or name not in snapshots.dims:
             continue
-        if snapshots[name].dims != (name,):
+        axis = snapshots[name]
+        if axis.dims != (name,):
             raise PlumecastError(
-                f"coordinate '{name}' has dimensions {snapshots[name].dims}, expected ('{name}',)"
+                f"coordinate '{name}' has dimensions {axis.dims}, expected ('{name}',)"
             )
-        if snapshots[name].dtype.kind not in "fiu":
-            raise PlumecastError(f"'{name}' holds {snapshots[name].dtype}, not numbers")
-        values = snapshots[name].values.astype(np.float64)
+        if axis.dtype.kind not in "fiu":
+            raise PlumecastError(f"'{name}' holds {axis.dtype}, not numbers")
+        values = axis.values.astype(np.float64)
         if not np.isfinite(values).all():
             raise PlumecastError(f"'{name}' holds NaN or infinite values; give every cell a place")
-        _check_even(name, values)
-
-
-def _check_even(name: str, values: np.ndarray) -> None:
-    if values.size < 2:
-        return
-    steps = np.diff(values)
-    step = (values[-1] - values[0]) / steps.size
-    rounding = 2.0 * float(np.finfo(np.float32).eps) * float(np.abs(values).max())
-    apart = float(np.abs(steps - step).max())
-    if step == 0.0 or (steps * step <= 0.0).any() or apart > EVEN_TOLERANCE * abs(step) + rounding:
-        raise PlumecastError(
-            f"'{name}' is not evenly spaced: its steps go from {steps.min():g} to {steps.max():g} "
-            f"(tolerance {EVEN_TOLERANCE:g} of a step); sort the cells or resample the fields"
-        )
+        if values.size < 2:
+            continue
+        steps = np.diff(values)
+        step = (values[-1] - values[0]) / steps.size
+        slack = EVEN_TOLERANCE * abs(step)
+        slack += 2.0 * float(np.finfo(np.float32).eps) * float(np.abs(values).max())
+        apart = float(np.abs(steps - step).max())
+        if step == 0.0 or (steps * step <= 0.0).any() or apart > slack:
+            raise PlumecastError(
+                f"'{name}' is not evenly spaced: its steps go from {steps.min():g} to "
+                f"{steps.max():g} (tolerance {EVEN_TOLERANCE:g} of a step); sort the cells or "
+                "resample the fields"
+            )
 
 
 def same_unit(one: str, other: str) -> bool:
@@ -174,53 +174,31 @@ def _entry(array: xr.DataArray) -> Name | None:
     return TABLE.get(name) or (TABLE[SMOKE] if is_smoke(name, array.attrs) else None)
 
 
-def _check_kind(array: xr.DataArray, entry: Name) -> None:
-    kinds = {"float": "fiu", "string": "UOST", "bool": "b"}[entry.kind]
-    if array.dims != (SNAPSHOT,):
-        raise PlumecastError(
-            f"coordinate '{entry.name}' has dimensions {array.dims}, expected ('{SNAPSHOT}',)"
-        )
-    if array.dtype.kind not in kinds:
-        raise PlumecastError(
-            f"coordinate '{entry.name}' holds {array.dtype}, expected {entry.kind}"
-        )
-
-
 LARGEST_RATIO = 2.0
 """A ratio without units may be at most this; more is probably a percentage."""
 
 
-def _is_ratio(values: xr.DataArray) -> bool:
-    return values.size > 0 and float(np.max(values.values)) <= LARGEST_RATIO
-
-
 def _normalise_units(snapshots: xr.Dataset) -> xr.Dataset:
     changed = snapshots.copy()
-    for name in map(str, snapshots.variables):
-        entry = _entry(snapshots[name])
+    for name, array in ((str(name), snapshots[name]) for name in snapshots.variables):
+        entry = _entry(array)
         if entry is None or entry.units is None:
             continue
-        if name in _OF_OTHERS and _own_dims(snapshots[name], entry) != entry.dims:
-            continue
-        stated = snapshots[name].attrs.get("units")
-        units = None if stated is None else str(stated)
-        if units is None and entry.units == "1" and _is_ratio(snapshots[name]):
-            changed[name].attrs["units"] = "1"
-            continue
+        if name in _OF_OTHERS:
+            of_each = entry in GROUND and array.dims[:1] == (SNAPSHOT,)
+            if (array.dims[1:] if of_each else array.dims) != entry.dims:
+                continue
+        units = array.attrs.get("units")
         if units is None:
-            raise PlumecastError(
-                f"'{name}' has no units; set its attribute 'units' to '{entry.units}'"
-            )
-        if units != entry.units:
-            if not same_unit(units, entry.units):
-                raise PlumecastError(f"'{name}' is in '{units}'; convert it to '{entry.units}'")
-            changed[name].attrs["units"] = entry.units
+            ratio = entry.units == "1" and array.size and float(array.max()) <= LARGEST_RATIO
+            if not ratio:
+                raise PlumecastError(
+                    f"'{name}' has no units; set its attribute 'units' to '{entry.units}'"
+                )
+        elif not same_unit(str(units), entry.units):
+            raise PlumecastError(f"'{name}' is in '{units}'; convert it to '{entry.units}'")
+        changed[name].attrs["units"] = entry.units
     return changed
-
-
-def _own_dims(array: xr.DataArray, entry: Name) -> tuple[Hashable, ...]:
-    """The dimensions of a variable; of a property of the ground without the snapshots."""
-    return array.dims[1:] if entry in GROUND and array.dims[:1] == (SNAPSHOT,) else array.dims
 
 
 def check_ground(snapshots: xr.Dataset) -> None:
@@ -242,9 +220,20 @@ def check_values(
         if field.dtype.kind not in "fiu":
             raise PlumecastError(f"variable '{name}' holds {field.dtype}, not numbers")
         blocks = row_blocks(snapshots.sizes[SNAPSHOT], _BLOCK)
-        for found in map_over(_first_wrong, (snapshots[[name]], name), blocks, runner):
-            if found is not None:
-                raise _value_error(snapshots, name, *found)
+        wrong = map_over(_first_wrong, (snapshots[[name]], name), blocks, runner)
+        found = next((pair for pair in wrong if pair is not None), None)
+        if found is not None:
+            what, row = found
+            same, where = np.array([row]), f"snapshot {row}"
+            if "fire_id" in snapshots.variables:
+                fires = snapshots.fire_id.values.astype(str)
+                same, where = np.flatnonzero(fires == fires[row]), f"fire '{fires[row]}'"
+            values, masks = _wrong_values(snapshots[name].isel({SNAPSHOT: same}))
+            bad = values[masks[what]]
+            raise PlumecastError(
+                f"'{name}' holds {bad.size} {what} values in {where} (first: {bad[0]:g}); fix the "
+                "source or drop that fire"
+            )
     return snapshots
 
 
@@ -253,37 +242,21 @@ def _first_wrong(shared: tuple[xr.Dataset, str], rows: slice) -> tuple[str, int]
     snapshots, name = shared
     if not is_loaded(snapshots[name].variable):  # read from its store
         check_unchanged(snapshots)
-    values = _rows(snapshots[name].isel({SNAPSHOT: rows}))
-    for what, wrong in _wrong_values(snapshots[name], values).items():
+    _, masks = _wrong_values(snapshots[name].isel({SNAPSHOT: rows}))
+    for what, wrong in masks.items():
         if wrong.any():
             return what, int(wrong.any(axis=1).argmax()) + rows.start
     return None
 
 
-def _rows(field: xr.DataArray) -> np.ndarray:
-    values: np.ndarray = field.transpose(SNAPSHOT, ...).values
-    return values.reshape(values.shape[0], -1)
-
-
-def _wrong_values(field: xr.DataArray, values: np.ndarray) -> dict[str, np.ndarray]:
-    wrong = {"NaN or infinite": ~np.isfinite(values)}
+def _wrong_values(field: xr.DataArray) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    """(M, N) values of some snapshots, and which of them are wrong, by what is wrong."""
+    values = field.transpose(SNAPSHOT, ...).values
+    values = values.reshape(values.shape[0], -1)
+    masks = {"NaN or infinite": ~np.isfinite(values)}
     if field.name in FIELD_NAMES or is_smoke(str(field.name), field.attrs):
-        wrong["negative"] = values < 0.0
-    return wrong
-
-
-def _value_error(snapshots: xr.Dataset, name: str, what: str, row: int) -> PlumecastError:
-    """The error for an invalid row: it names the fire and counts the fire's invalid values."""
-    same, where = np.array([row]), f"snapshot {row}"
-    if "fire_id" in snapshots.variables:
-        fires = snapshots.fire_id.values.astype(str)
-        same, where = np.flatnonzero(fires == fires[row]), f"fire '{fires[row]}'"
-    values = _rows(snapshots[name].isel({SNAPSHOT: same}))
-    wrong = _wrong_values(snapshots[name], values)[what]
-    return PlumecastError(
-        f"'{name}' holds {int(wrong.sum())} {what} values in {where} "
-        f"(first: {values[wrong][0]:g}); fix the source or drop that fire"
-    )
+        masks["negative"] = values < 0.0
+    return values, masks
 
 
 def _check_coordinates(snapshots: xr.Dataset) -> None:
@@ -314,22 +287,30 @@ def _check_coordinates(snapshots: xr.Dataset) -> None:
             raise PlumecastError(f"fire '{twice[0]}' has two snapshots at {twice[1]:g} h")
 
 
-def check_floor(floor: float) -> None:
-    """Raise if the smoke floor is negative."""
-    if not floor >= 0.0:
-        raise PlumecastError(f"smoke floor {floor} must be ≥ 0")
-
-
 def apply_smoke_floor(snapshots: xr.Dataset, floor: float, name: str = SMOKE) -> xr.Dataset:
     """Set smoke below `floor` (in the unit of the smoke) to exactly zero and record the floor.
 
     Numerical diffusion leaves traces of smoke in every cell. Without a floor, the smoke threshold
-    would be as small as these traces.
+    would be as small as these traces. A field that is read lazily is set as it is read.
     """
-    check_floor(floor)
-    smoke = snapshots[name]
-    kept = smoke.where(~(smoke < floor), 0.0).astype(smoke.dtype)  # NaN stays NaN
-    return snapshots.assign({name: kept.assign_attrs({**smoke.attrs, SMOKE_FLOOR: floor})})
+    if not floor >= 0.0:
+        raise PlumecastError(f"smoke floor {floor} must be ≥ 0")
+    smoke = snapshots[name].variable
+    floored = lazy_variable(smoke, _Floored(smoke, floor))
+    floored.attrs = {**smoke.attrs, SMOKE_FLOOR: floor}
+    return snapshots.assign({name: floored.load() if is_loaded(smoke) else floored})
+
+
+@dataclass(frozen=True, slots=True)
+class _Floored:
+    """Reads a variable and sets values below a floor to zero; NaN stays NaN."""
+
+    variable: xr.Variable
+    floor: float
+
+    def __call__(self, key: tuple[Any, ...]) -> np.ndarray:
+        values = np.asarray(self.variable[key].values)
+        return np.where(values < self.floor, 0.0, values).astype(values.dtype, copy=False)
 
 
 def drop_small_fires(snapshots: xr.Dataset, min_acres: float = PAPER_MIN_ACRES) -> xr.Dataset:

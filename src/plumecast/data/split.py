@@ -20,9 +20,9 @@ from plumecast.base.errors import ArgumentError, PlumecastError, PlumecastWarnin
 from plumecast.base.names import FIRE, SMOKE, SNAPSHOT
 from plumecast.base.values import check_count, check_fields, check_number, setting
 from plumecast.compute.arrays import Array
+from plumecast.compute.blocks import row_blocks
 from plumecast.data.covariates import SCENARIO
-from plumecast.data.lazy_store import lazy_variable
-from plumecast.data.schema import SMOKE_FLOOR, check_floor, drop_small_fires, select_drought
+from plumecast.data.schema import apply_smoke_floor, drop_small_fires, select_drought
 
 PAPER_FRACTIONS = (0.45, 0.10, 0.45)
 
@@ -129,7 +129,7 @@ class SplitRecipe:
             snapshots = drop_small_fires(snapshots, self.min_acres)
         if self.smoke_floor is not None:
             for name in [outputs] if isinstance(outputs, str) else outputs:
-                snapshots = floor_as_read(snapshots, self.smoke_floor, name)
+                snapshots = apply_smoke_floor(snapshots, self.smoke_floor, name)
         return _with_groups(snapshots, self.by)
 
     def split(self, snapshots: xr.Dataset, outputs: str | Sequence[str] = SMOKE) -> Split:
@@ -209,7 +209,12 @@ def split_by_fire(
             f"{groups.size} group(s) by {by} cannot make three parts; add fires, or train on all "
             "snapshots (--all, or split=None in Python)"
         )
-    part_of_group = _draw_parts(counts, shares, _droughts(snapshots, member), seed)
+    droughts = np.zeros((groups.size, 0), dtype=bool)
+    if SCENARIO in snapshots.variables and snapshots[SCENARIO].dims == (SNAPSHOT,):
+        names, number = np.unique(snapshots[SCENARIO].values.astype(str), return_inverse=True)
+        droughts = np.zeros((groups.size, names.size), dtype=bool)
+        droughts[member, number] = True
+    part_of_group = _draw_parts(counts, shares, droughts, seed)
     rows = [np.flatnonzero(part_of_group[member] == part) for part in range(3)]
     train, validation, test = (snapshots.isel({SNAPSHOT: index}) for index in rows)
     return Split(train, validation, test, by, seed, (shares[0], shares[1], shares[2]))
@@ -235,50 +240,32 @@ def _check_label(snapshots: xr.Dataset, by: str) -> None:
         )
 
 
-def _droughts(snapshots: xr.Dataset, member: Array) -> Array:
-    """(G, D): whether a group has snapshots of a drought; D = 0 without drought labels."""
-    known = SCENARIO in snapshots.variables and snapshots[SCENARIO].dims == (SNAPSHOT,)
-    if not known:
-        return np.zeros((int(member.max()) + 1, 0), dtype=bool)
-    names, number = np.unique(snapshots[SCENARIO].values.astype(str), return_inverse=True)
-    found = np.zeros((int(member.max()) + 1, names.size), dtype=bool)
-    found[member, number] = True
-    return found
-
-
 def _draw_parts(counts: Array, shares: Array, droughts: Array, seed: int) -> Array:
     """(G,) part of each group: the first random draw whose training part is complete.
 
     It has every drought, and two groups if possible, because a penalty is chosen by leaving one
-    out. If no draw is complete, the one that lacks least. Many groups are drawn once.
+    out. If no draw is complete, the one that lacks least. Many groups are drawn once. The cuts are
+    where the cumulative counts of snapshots come nearest to the shares; each part has a group.
     """
-    rng = np.random.default_rng(seed)
-    complete = droughts.shape[1] + min(counts.size - 2, 2)
+    rng, groups = np.random.default_rng(seed), counts.size
+    complete = droughts.shape[1] + min(groups - 2, 2)
     most, best = -1, np.empty(0, dtype=np.int64)
     for _ in range(DRAWS):
-        order = rng.permutation(counts.size)
-        parts = np.empty(counts.size, dtype=np.int64)
-        parts[order] = _assign(counts[order], shares)
+        order = rng.permutation(groups)
+        total = np.concatenate([[0], np.cumsum(counts[order])]) / counts.sum()
+        first = int(np.argmin(np.abs(total - shares[0])))
+        first = min(max(first, 1), groups - 2)
+        second = int(np.argmin(np.abs(total - shares[0] - shares[1])))
+        second = min(max(second, first + 1), groups - 1)
+        parts = np.empty(groups, dtype=np.int64)
+        parts[order] = np.repeat([0, 1, 2], [first, second - first, groups - second])
         trained = int(np.count_nonzero(droughts[parts == 0].any(axis=0)))
         trained += min(int(np.count_nonzero(parts == 0)), 2)
         if trained > most:
             most, best = trained, parts
-        if most == complete or counts.size >= STRATIFIED_GROUPS:
+        if most == complete or groups >= STRATIFIED_GROUPS:
             break
     return best
-
-
-def _assign(counts: Array, shares: Array) -> Array:
-    """The part (0, 1 or 2) of each group in order; each part has at least one group.
-
-    The cuts are where the cumulative counts of snapshots come nearest to the shares.
-    """
-    total = np.concatenate([[0], np.cumsum(counts)]) / counts.sum()
-    first = int(np.argmin(np.abs(total - shares[0])))
-    first = min(max(first, 1), counts.size - 2)
-    second = int(np.argmin(np.abs(total - shares[0] - shares[1])))
-    second = min(max(second, first + 1), counts.size - 1)
-    return np.repeat([0, 1, 2], [first, second - first, counts.size - second])
 
 
 def group_rows(labels: Array) -> list[Array]:
@@ -300,22 +287,29 @@ def find_duplicates(snapshots: xr.Dataset) -> list[tuple[str, ...]]:
     equal field of the time since ignition. Earlier checkpoints do not suffice: fires of one
     ignition under different weathers may begin alike. Runs that differ only in the smoke count as
     equal: their input would be in two parts of a split. Only the fields of snapshots that agree in
-    hours and burned area are read.
+    hours and burned area, which is not zero, are read.
     """
     if not set(_NEEDED) <= set(snapshots.variables):
         return []
-    fires, hours = snapshots.fire_id.values.astype(str), snapshots.hours.values
-    rows = _candidates(snapshots, fires)
-    alike: dict[tuple[float, str], list[str]] = defaultdict(list)
-    for row, digest in zip(rows, _digests(snapshots, rows), strict=True):
-        alike[float(hours[row]), digest].append(str(fires[row]))
+    fires = snapshots.fire_id.values.astype(str)
+    hours, area = snapshots.hours.values, snapshots.burned_area.values
+    keys = np.unique(np.stack([hours, area]), axis=1, return_inverse=True)[1].ravel()
+    pairs = np.unique(np.stack([keys, np.unique(fires, return_inverse=True)[1]]), axis=1)
+    several = np.bincount(pairs[0], minlength=keys.max(initial=0) + 1) > 1
+    rows = np.flatnonzero(several[keys] & (area > 0.0))
+    alike: dict[tuple[float, bytes], set[str]] = defaultdict(set)
+    for block in row_blocks(rows.size, _BLOCK):
+        fields = snapshots[FIRE].isel({SNAPSHOT: rows[block]}).transpose(SNAPSHOT, ...).values
+        for row, field in zip(rows[block], np.ascontiguousarray(fields, np.float32), strict=True):
+            digest = hashlib.blake2b(field.tobytes(), digest_size=16).digest()
+            alike[float(hours[row]), digest].add(str(fires[row]))
     checkpoints: dict[str, set[float]] = defaultdict(set)
     for fire, hour in zip(fires.tolist(), hours.tolist(), strict=True):
         checkpoints[fire].add(hour)
     return _joined(
         pair
         for (hour, _), group in alike.items()
-        for pair in itertools.combinations(sorted(set(group)), 2)
+        for pair in itertools.combinations(sorted(group), 2)
         if hour == max(checkpoints[pair[0]] & checkpoints[pair[1]])
     )
 
@@ -343,24 +337,6 @@ def group_duplicates(snapshots: xr.Dataset, by: str = "ignition_id") -> Array:
     return np.array([first.get(label, label) for label in labels.tolist()])
 
 
-def _candidates(snapshots: xr.Dataset, fires: Array) -> Array:
-    """Rows that agree with a row of another fire in hours and burned area, which is not zero."""
-    hours, area = snapshots.hours.values, snapshots.burned_area.values
-    keys = np.unique(np.stack([hours, area]), axis=1, return_inverse=True)[1].ravel()
-    pairs = np.unique(np.stack([keys, np.unique(fires, return_inverse=True)[1]]), axis=1)
-    several = np.bincount(pairs[0], minlength=keys.max(initial=0) + 1) > 1
-    return np.flatnonzero(several[keys] & (area > 0.0))
-
-
-def _digests(snapshots: xr.Dataset, rows: Array) -> Iterable[str]:
-    """Digest of the time since ignition of each of these rows, as stored in float32."""
-    for start in range(0, rows.size, _BLOCK):
-        fields = snapshots[FIRE].isel({SNAPSHOT: rows[start : start + _BLOCK]})
-        for field in fields.transpose(SNAPSHOT, ...).values:
-            stored = np.ascontiguousarray(field, dtype=np.float32)
-            yield hashlib.blake2b(stored.tobytes(), digest_size=16).hexdigest()
-
-
 def _joined(groups: Iterable[Iterable[str]]) -> list[tuple[str, ...]]:
     """Groups that share a member become one; members and groups in the order of their names."""
     joined: list[set[str]] = []
@@ -369,24 +345,3 @@ def _joined(groups: Iterable[Iterable[str]]) -> list[tuple[str, ...]]:
         joined = [other for other in joined if not other & group]
         joined.append(group.union(*touching))
     return sorted(tuple(sorted(group)) for group in joined)
-
-
-@dataclass(frozen=True, slots=True)
-class _Floored:
-    """Reads a stored variable and sets values below a floor to zero."""
-
-    variable: xr.Variable
-    floor: float
-
-    def __call__(self, key: tuple[Any, ...]) -> np.ndarray:
-        values = np.asarray(self.variable[key].values)
-        return np.where(values < self.floor, 0.0, values).astype(values.dtype, copy=False)
-
-
-def floor_as_read(snapshots: xr.Dataset, floor: float, name: str = SMOKE) -> xr.Dataset:
-    """`apply_smoke_floor` for lazily read fields: the floor is applied on reading."""
-    check_floor(floor)
-    smoke = snapshots[name].variable
-    lazy = lazy_variable(smoke, _Floored(smoke, floor))
-    lazy.attrs[SMOKE_FLOOR] = floor
-    return snapshots.assign({name: lazy})

@@ -40,7 +40,6 @@ from plumecast.compute.blocks import row_blocks
 from plumecast.data.checksums import (
     CHECKSUMS,
     describe_checksums,
-    relabelled,
     verify_as_read,
     with_checksums,
 )
@@ -81,7 +80,7 @@ DEPTH_TOLERANCE = 0.05  # largest relative difference of column depths that coun
 _OF_FILES = (".nc", ".nc4", ".cdf", ".h5", ".hdf5", ".tif", ".tiff", ".asc", ".csv")
 
 # Lazy reading. Hours stay numbers; some versions of xarray would decode them as timedeltas.
-_OPEN_OPTIONS: dict[str, Any] = {"consolidated": False, "chunks": None, "decode_timedelta": False}
+OPEN_OPTIONS: dict[str, Any] = {"consolidated": False, "chunks": None, "decode_timedelta": False}
 
 
 class EmptyStoreError(PlumecastError):
@@ -98,9 +97,7 @@ def open_snapshots(path: str | Path, *, fields: Sequence[str] = FIELD_NAMES) -> 
     fields
         The variables that a surrogate will use, if they are not those of the contract.
     """
-    where = check_regular(path)
-    if not where.exists():
-        raise PlumecastError(f"{where} does not exist")
+    where = _existing(path)
     try:
         opened = verify_as_read(_read_labels(where), where)
         checked = with_mean_winds(check_structure(opened, fields))
@@ -117,24 +114,33 @@ def open_fields(path: str | Path) -> xr.Dataset:
 
     Those with the fields of the contract are opened as snapshots, with all its checks.
     """
+    opened = _read_labels(_existing(path))
+    whole = SNAPSHOT in opened.dims and set(FIELD_NAMES) <= set(opened.variables)
+    return open_snapshots(path) if whole else opened
+
+
+def _existing(path: str | Path) -> Path:
     where = check_regular(path)
     if not where.exists():
         raise PlumecastError(f"{where} does not exist")
-    found = _read_labels(where)
-    whole = SNAPSHOT in found.dims and set(FIELD_NAMES) <= set(found.variables)
-    return open_snapshots(where) if whole else found
+    return where
 
 
 def _read_labels(where: Path) -> xr.Dataset:
     """Open a store of any format and read its coordinates; damage is one line."""
     try:
         if is_icechunk(where):
-            return _plain_coordinates(_open_icechunk(where.absolute()))
-        if (where / "zarr.json").exists() or (where / ".zgroup").exists():
-            return _plain_coordinates(_open_zarr(where.absolute()))
-        if where.is_dir():
+            opened = _open_icechunk(where.absolute())
+        elif (where / "zarr.json").exists() or (where / ".zgroup").exists():
+            refuse_absurd_zarr(where.absolute())
+            opened = xr.open_zarr(where.absolute(), **OPEN_OPTIONS)
+            if CHECKSUMS not in opened.attrs:
+                refuse_missing_chunks(where, opened)
+        elif where.is_dir():
             raise PlumecastError(f"{where} is a folder, but neither an Icechunk nor a Zarr store")
-        return _plain_coordinates(_open_netcdf(where))
+        else:
+            opened = _open_netcdf(where)
+        return plain_coordinates(opened)
     except PlumecastError:
         raise
     except Exception as error:
@@ -145,12 +151,24 @@ def _read_labels(where: Path) -> xr.Dataset:
         ) from error
 
 
+def _open_netcdf(path: Path) -> xr.Dataset:
+    with path.open("rb") as file:
+        magic = file.read(4)
+    if magic != b"\x89HDF" and not magic.startswith(b"CDF"):
+        if path.suffix == ".plume":
+            raise PlumecastError(f"{path} is a saved surrogate; here a store of fires is needed")
+        raise PlumecastError(f"{path} is neither a snapshot store nor a NetCDF file")
+    check_complete(path, set())
+    digest = check_seal(path)  # before the library, which may loop in a damaged file
+    return open_netcdf(path).assign_attrs({DATA_VERSION: f"sha256:{digest[:20]}"})
+
+
 def _open_icechunk(path: Path) -> xr.Dataset:
     if is_beginning(path):
         raise EmptyStoreError(f"{path} holds no fire yet")
     session = open_repository(path).readonly_session(BRANCH)
     try:
-        snapshots = guard_fields(xr.open_zarr(session.store, **_OPEN_OPTIONS), path)
+        snapshots = guard_fields(xr.open_zarr(session.store, **OPEN_OPTIONS), path)
     except FileNotFoundError:
         raise EmptyStoreError(f"{path} holds no fire yet") from None
     if SNAPSHOT not in snapshots.dims:
@@ -159,31 +177,7 @@ def _open_icechunk(path: Path) -> xr.Dataset:
     return versioned
 
 
-def _open_zarr(path: Path) -> xr.Dataset:
-    refuse_absurd_zarr(path)
-    snapshots: xr.Dataset = xr.open_zarr(path, **_OPEN_OPTIONS)
-    if CHECKSUMS not in snapshots.attrs:
-        refuse_missing_chunks(path, snapshots)
-    return snapshots
-
-
-def _open_netcdf(path: Path) -> xr.Dataset:
-    _refuse_other_files(path)
-    digest = check_seal(path)  # before the library, which may loop in a damaged file
-    return open_netcdf(path).assign_attrs({DATA_VERSION: f"sha256:{digest[:20]}"})
-
-
-def _refuse_other_files(path: Path) -> None:
-    with path.open("rb") as file:
-        magic = file.read(4)
-    if magic != b"\x89HDF" and not magic.startswith(b"CDF"):
-        if path.suffix == ".plume":
-            raise PlumecastError(f"{path} is a saved surrogate; here a store of fires is needed")
-        raise PlumecastError(f"{path} is neither a snapshot store nor a NetCDF file")
-    check_complete(path, set())
-
-
-def _plain_coordinates(snapshots: xr.Dataset) -> xr.Dataset:
+def plain_coordinates(snapshots: xr.Dataset) -> xr.Dataset:
     """Load the variables on `snapshot` alone as coordinates, with texts as fixed-width strings.
 
     Predicted doses, which stay lazy, become coordinates too.
@@ -212,29 +206,22 @@ def check_store_path(path: str | Path) -> None:
 
 def stored_fires(path: str | Path) -> frozenset[str]:
     """The `fire_id`s in a store; empty if the store does not exist yet."""
-    where = Path(path)
-    if not _holds_a_commit(where):
-        return frozenset()
-    try:
-        return frozenset(_plain_coordinates(_open_icechunk(where)).fire_id.values.tolist())
-    except EmptyStoreError:
-        return frozenset()
+    stored = open_if_stored(Path(path), None)
+    return frozenset() if stored is None else frozenset(stored.fire_id.values.tolist())
 
 
-def _holds_a_commit(where: Path) -> bool:
-    """Whether there is a store that fires were added to; raises if there is something else."""
+def open_if_stored(where: Path, fields: Sequence[str] | None) -> xr.Dataset | None:
+    """The fires that a store has; None if it does not exist yet or has none.
+
+    Without `fields`, nothing but the labels is read and checked.
+    """
     if not where.exists() or is_beginning(where):
-        return False
+        return None
     if not is_icechunk(where):
         raise PlumecastError(f"{where} exists and is not an Icechunk store; choose another path")
-    return True
-
-
-def open_if_stored(where: Path, fields: Sequence[str]) -> xr.Dataset | None:
-    """The fires that a store has; None if it does not exist yet or has none."""
-    if not _holds_a_commit(where):
-        return None
     try:
+        if fields is None:
+            return plain_coordinates(_open_icechunk(where))
         return open_snapshots(where, fields=fields)
     except EmptyStoreError:
         return None
@@ -283,19 +270,9 @@ def write_fire(store: Any, fire: xr.Dataset, *, first: bool) -> None:
         added.drop_vars(shared).to_zarr(store, append_dim=SNAPSHOT, consolidated=False)
         _drop_other_meaning(store, prepared)
         if known:
-            now = xr.open_zarr(store, **_OPEN_OPTIONS)
+            now = xr.open_zarr(store, **OPEN_OPTIONS)
             group = zarr.open_group(store, mode="r+")  # with the attributes as they are now
             group.update_attributes({CHECKSUMS: describe_checksums(now)})
-
-
-def update_label_checksums(store: Any) -> None:
-    """Write the checksums of the labels again, after labels were changed on purpose."""
-    import zarr
-
-    now = _plain_coordinates(xr.open_zarr(store, **_OPEN_OPTIONS))
-    if CHECKSUMS in now.variables:
-        with quiet_zarr():
-            zarr.open_group(store, mode="r+")[CHECKSUMS][:] = relabelled(now)  # type: ignore[index]
 
 
 def _drop_other_meaning(store: Any, fire: xr.Dataset) -> None:

@@ -7,10 +7,11 @@ through here.
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import xarray as xr
@@ -149,23 +150,12 @@ def _from_pair(inputs: Any, outputs: Any) -> tuple[xr.Dataset, str, str]:
         raise PlumecastError(
             f"inputs {x.shape} and outputs {y.shape} must be (M, *grid) with the same M samples"
         )
-    same = x.shape == y.shape
-    return (
-        xr.Dataset(
-            {
-                INPUT: ((SAMPLE, *(f"grid_{i}" for i in range(x.ndim - 1))), x),
-                OUTPUT: (
-                    (
-                        SAMPLE,
-                        *(f"{'grid' if same else 'output_grid'}_{i}" for i in range(y.ndim - 1)),
-                    ),
-                    y,
-                ),
-            }
-        ),
-        INPUT,
-        OUTPUT,
-    )
+    grids = "grid", "grid" if x.shape == y.shape else "output_grid"
+    variables = {
+        name: ((SAMPLE, *(f"{grid}_{axis}" for axis in range(values.ndim - 1))), values)
+        for name, grid, values in zip((INPUT, OUTPUT), grids, (x, y), strict=True)
+    }
+    return xr.Dataset(variables), INPUT, OUTPUT
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,7 +222,17 @@ class TrainingMatrices:
 
         Several variables on one grid are (M, K, *grid); on different grids they stay flat, (M, N).
         """
-        return _on_grid(self.inputs, self.input_layout), _on_grid(self.outputs, self.output_layout)
+        made = []
+        pairs = (self.inputs, self.input_layout), (self.outputs, self.output_layout)
+        for rows, layout in pairs:
+            grid, *others = {part.shape for part in layout.fields}
+            if others:
+                grid = (layout.size,)
+            elif len(layout.fields) > 1:
+                grid = (len(layout.fields), *grid)
+            stored = isinstance(rows, StoredRows)
+            made.append(StoredFields(rows, grid) if stored else rows.reshape(-1, *grid))
+        return made[0], made[1]
 
     def groups(self, by: str) -> list[Array]:
         """The rows of each group, by the grouping coordinate `by`."""
@@ -244,38 +244,31 @@ class TrainingMatrices:
             )
         return group_rows(self.snapshots[by].values)
 
-    def lowest_input(self) -> tuple[str, float]:
-        """The input with the smallest value, and that value."""
-        return _lowest(self.inputs, self.input_layout)
-
-    def lowest_output(self) -> tuple[str, float]:
-        """The output with the smallest value, and that value."""
-        return _lowest(self.outputs, self.output_layout)
-
-
-def _lowest(matrix: Rows, layout: Layout) -> tuple[str, float]:
-    """The field with the smallest value; 0 for fields of the contract, which were checked."""
-    if all(part.name == FIRE or is_smoke(part.name, part.attrs) for part in layout.fields):
-        return layout.names[0], 0.0
-    smallest = dict.fromkeys(layout.names, np.inf)
-    for rows in row_blocks(matrix.shape[0], _BLOCK):
-        for name, values in zip(layout.names, layout.split(read_rows(matrix, rows)), strict=True):
-            smallest[name] = min(smallest[name], float(values.min()))
-    name = min(smallest, key=lambda name: smallest[name])
-    return name, smallest[name]
+    def lowest(self, side: Literal["inputs", "outputs"]) -> tuple[str, float]:
+        """The input or output with the smallest value; 0 for fields of the contract."""
+        layout = self.input_layout if side == "inputs" else self.output_layout
+        if all(part.name == FIRE or is_smoke(part.name, part.attrs) for part in layout.fields):
+            return layout.names[0], 0.0  # they were checked
+        matrix: Rows = getattr(self, side)
+        smallest = dict.fromkeys(layout.names, np.inf)
+        for rows in row_blocks(matrix.shape[0], _BLOCK):
+            parts = zip(layout.names, layout.split(read_rows(matrix, rows)), strict=True)
+            for name, values in parts:
+                smallest[name] = min(smallest[name], float(values.min()))
+        return min(smallest.items(), key=lambda item: item[1])
 
 
-def _on_grid(rows: Array | StoredRows, layout: Layout) -> Array:
-    shapes = {part.shape for part in layout.fields}
-    grid = (layout.size,) if len(shapes) > 1 else layout.fields[0].shape
-    if len(shapes) == 1 and len(layout.fields) > 1:
-        grid = (len(layout.fields), *grid)
-    return StoredFields(rows, grid) if isinstance(rows, StoredRows) else rows.reshape(-1, *grid)
+def check_group_count(count: int, group_by: str) -> None:
+    """Raise if there are too few groups to leave one out."""
+    if count < 2:
+        raise PlumecastError(
+            "this surrogate leaves fires out to choose its penalties; it needs at least 2 "
+            f"'{group_by}', the training data has {count}; add fires, change --fractions or "
+            "--seed of the split, or train on all of them with --all"
+        )
 
 
-def training_size(
-    train: xr.Dataset, inputs: str | Sequence[str], outputs: str | Sequence[str]
-) -> tuple[int, int]:
+def training_size(train: xr.Dataset, inputs: Names, outputs: Names) -> tuple[int, int]:
     """Number of snapshots, and of input and output cells together; missing variables count 0."""
     rows = train.sizes.get(SNAPSHOT, 0)
     known = [train[n] for n in (*field_names(inputs), *field_names(outputs)) if n in train]
@@ -284,8 +277,8 @@ def training_size(
 
 def training_matrices(
     train: xr.Dataset,
-    inputs: str | Sequence[str],
-    outputs: str | Sequence[str],
+    inputs: Names,
+    outputs: Names,
     *,
     stored: bool = False,
     by: str | None = "ignition_id",
@@ -301,26 +294,13 @@ def training_matrices(
     train = along_snapshots(train, sample_dimension(train, [*input_names, *output_names]))
     if SNAPSHOT not in train.dims or train.sizes[SNAPSHOT] == 0:
         raise PlumecastError("there are no training snapshots")
-    input_layout = fit_layout(train, input_names)
-    output_layout = fit_layout(train, output_names, scaled=scaled)
+    layouts = fit_layout(train, input_names), fit_layout(train, output_names, scaled=scaled)
     check_values(train, [*input_names, *output_names], runner)
-    if stored:
-        if by is not None and by in train.variables:
-            train = train.isel({SNAPSHOT: np.concatenate(group_rows(train[by].values))})
-        return TrainingMatrices(
-            snapshots=train,
-            input_layout=input_layout,
-            output_layout=output_layout,
-            inputs=StoredRows(input_layout, train),
-            outputs=StoredRows(output_layout, train),
-        )
-    return TrainingMatrices(
-        snapshots=train,
-        input_layout=input_layout,
-        output_layout=output_layout,
-        inputs=input_layout.to_matrix(train),
-        outputs=output_layout.to_matrix(train),
-    )
+    if not stored:
+        return TrainingMatrices(train, *layouts, *(layout.to_matrix(train) for layout in layouts))
+    if by is not None and by in train.variables:
+        train = train.isel({SNAPSHOT: np.concatenate(group_rows(train[by].values))})
+    return TrainingMatrices(train, *layouts, *(StoredRows(layout, train) for layout in layouts))
 
 
 def provenance(train: xr.Dataset) -> dict[str, Any]:
@@ -331,19 +311,10 @@ def provenance(train: xr.Dataset) -> dict[str, Any]:
         "source": train.attrs.get("source"),
         "snapshots": int(train.sizes[SNAPSHOT]),
     }
-    simulated = _simulation(train.attrs.get(SIMULATION))
-    if simulated is not None:
-        record[SIMULATION] = simulated
+    with contextlib.suppress(TypeError, ValueError):  # another source may use the attribute
+        simulated = json.loads(train.attrs.get(SIMULATION))  # type: ignore[arg-type]
+        record |= {SIMULATION: simulated} if isinstance(simulated, dict) else {}
     for name in ("fire_id", "ignition_id"):
         if name in train.variables:
             record[name] = np.unique(train[name].values.astype(str)).tolist()
     return record
-
-
-def _simulation(text: Any) -> dict[str, Any] | None:
-    """The embedded simulator's settings; None if another source uses the attribute differently."""
-    try:
-        found = json.loads(text)
-    except (TypeError, ValueError):
-        return None
-    return found if isinstance(found, dict) else None

@@ -49,14 +49,43 @@ def write_blocks(blocks: Iterable[xr.Dataset], path: str | Path) -> Path:
     where = refuse_existing(Path(path))
     if where.suffix not in (".nc", ".zarr"):
         raise PlumecastError(f"{where}: unknown file ending '{where.suffix}'; use .nc or .zarr")
-    write = _write_zarr if where.suffix == ".zarr" else _write_netcdf
     with atomic_write(where, overwrite=False) as partial:
         for number, block in enumerate(blocks):
-            with netcdf_errors(where):
-                write(with_checksums(to_stored_types(block)), partial, number == 0)
+            checked = with_checksums(to_stored_types(block))
+            with netcdf_errors(where), quiet_zarr():
+                if where.suffix == ".zarr" and number == 0:
+                    checked.to_zarr(
+                        partial,
+                        mode="w",
+                        consolidated=False,
+                        zarr_format=3,
+                        encoding=zarr_encoding(checked),
+                    )
+                elif where.suffix == ".zarr":
+                    checked.to_zarr(partial, append_dim=SNAPSHOT, consolidated=False)
+                elif number == 0:
+                    checked.to_netcdf(
+                        partial,
+                        engine="netcdf4",
+                        encoding=netcdf_encoding(checked),
+                        unlimited_dims=[dim for dim in checked.dims if dim == SNAPSHOT],
+                    )
+                else:
+                    _append_netcdf(checked, partial)
         if where.suffix == ".nc" and partial.exists():
             seal(partial)
     return where
+
+
+def _append_netcdf(block: xr.Dataset, path: Path) -> None:
+    import netCDF4
+
+    with netCDF4.Dataset(path, "a") as file:
+        start = len(file.dimensions[SNAPSHOT])
+        for name, item in block.variables.items():
+            if SNAPSHOT in item.dims:
+                flags = item.dtype.kind == "b"
+                file[str(name)][start:] = item.values.astype(np.int8) if flags else item.values
 
 
 @contextlib.contextmanager
@@ -99,36 +128,6 @@ def quiet_zarr() -> Iterator[None]:
         yield
 
 
-def _write_zarr(block: xr.Dataset, path: Path, first: bool) -> None:
-    with quiet_zarr():
-        if first:
-            encoding = zarr_encoding(block)
-            block.to_zarr(path, mode="w", consolidated=False, zarr_format=3, encoding=encoding)
-        else:
-            block.to_zarr(path, append_dim=SNAPSHOT, consolidated=False)
-
-
-def _write_netcdf(block: xr.Dataset, path: Path, first: bool) -> None:
-    if first:
-        block.to_netcdf(
-            path,
-            engine="netcdf4",
-            encoding=netcdf_encoding(block),
-            unlimited_dims=[dim for dim in block.dims if dim == SNAPSHOT],
-        )
-        return
-    import netCDF4
-
-    with netCDF4.Dataset(path, "a") as file:
-        start = len(file.dimensions[SNAPSHOT])
-        for name, item in block.variables.items():
-            if SNAPSHOT in item.dims:
-                values = item.values
-                file[str(name)][start:] = (
-                    values.astype(np.int8) if values.dtype.kind == "b" else values
-                )
-
-
 def zarr_encoding(block: xr.Dataset) -> dict[Hashable, dict[str, Any]]:
     """Chunks of about one fire; a checksum of each is verified also where a part of it is read."""
     from zarr.codecs import ZstdCodec
@@ -144,65 +143,19 @@ def zarr_encoding(block: xr.Dataset) -> dict[Hashable, dict[str, Any]]:
 
 def netcdf_encoding(block: xr.Dataset) -> dict[Hashable, dict[str, Any]]:
     """Fields compressed, numbers with a checksum, no fill values because no value is missing."""
-    return {name: _netcdf_variable(item) for name, item in block.variables.items()}
-
-
-def _netcdf_variable(item: xr.Variable) -> dict[str, Any]:
-    if item.dtype.kind not in "fiub":
-        return {}
-    encoding: dict[str, Any] = {"_FillValue": None}
-    if item.ndim > 0:
-        encoding["fletcher32"] = True
-    if item.ndim > 1:
-        encoding |= {"zlib": True, "complevel": 1}
-        if item.dims[0] == SNAPSHOT:
-            encoding["chunksizes"] = (CHUNK_SNAPSHOTS, *item.shape[1:])
-    return encoding
-
-
-def like_stored(store: xr.Dataset, fire: xr.Dataset, path: Path) -> xr.Dataset:
-    """A fire as a store can take it: on the hours of its weather; raises if the grid is another."""
-    if has_weather(store):
-        if not has_weather(fire):
-            raise PlumecastError(
-                f"fire '{fire.fire_id.values[0]}' has no weather, which the fires of {path} have; "
-                f"{STATE_WEATHER}, or put it into a store of its own"
-            )
-        fire = on_weather_hours(fire, store[WEATHER_HOUR].values)
-        _check_same_weather_axes(store, fire, path)
-    fire = _with_optional(store, _on_stored_history(store, fire, path))
-    check_same_grid(store, fire, path)
-    return fire
-
-
-def _with_optional(store: xr.Dataset, fire: xr.Dataset) -> xr.Dataset:
-    """The fire with just those notes of a reader, and earlier maps, that the store has."""
-    surplus = [name for name in OPTIONAL if name in fire.variables and name not in store.variables]
-    fire = fire.drop_vars(surplus)
-    for name in OPTIONAL:
-        if name not in store.variables or name in fire.variables:
-            continue
-        like = store[name]
-        shape = [fire.sizes.get(dim, store.sizes[dim]) for dim in like.dims]
-        values = np.full(shape, EMPTY[name], dtype=like.dtype if like.dtype.kind == "f" else None)
-        fire = fire.assign({name: (like.dims, values, TABLE[name].attrs if name in TABLE else {})})
-        fire = fire.set_coords(name) if name in store.coords else fire
-    return fire
-
-
-def _on_stored_history(store: xr.Dataset, fire: xr.Dataset, path: Path) -> xr.Dataset:
-    """The fire with as many hours of its history as the store has; raises if it has more."""
-    if any(HISTORY_SHARE not in data.variables for data in (store, fire)):
-        return fire
-    most, own = (data.sizes[HISTORY] for data in (store, fire))
-    if own > most:
-        raise PlumecastError(
-            f"fire '{fire.fire_id.values[0]}' has burned shares at {own} hours of each snapshot, "
-            f"more than the {most} of {path}; put it into a store of its own, or drop its "
-            f"dimension '{HISTORY}', so that its maps tell its history"
-        )
-    empty = {name: EMPTY[name] for name in (HISTORY_SHARE, HISTORY_HOURS)}
-    return fire.pad({HISTORY: (0, most - own)}, constant_values=empty, keep_attrs=True)
+    encodings: dict[Hashable, dict[str, Any]] = {}
+    for name, item in block.variables.items():
+        encoding: dict[str, Any] = {}
+        if item.dtype.kind in "fiub":
+            encoding["_FillValue"] = None
+            if item.ndim > 0:
+                encoding["fletcher32"] = True
+            if item.ndim > 1:
+                encoding |= {"zlib": True, "complevel": 1}
+                if item.dims[0] == SNAPSHOT:
+                    encoding["chunksizes"] = (CHUNK_SNAPSHOTS, *item.shape[1:])
+        encodings[name] = encoding
+    return encodings
 
 
 EMPTY: dict[str, Any] = {
@@ -210,27 +163,61 @@ EMPTY: dict[str, Any] = {
 }  # fmt: skip
 """What a fire without these variables has in a store of fires with them."""
 
-OPTIONAL = tuple(EMPTY)
 
+def like_stored(store: xr.Dataset, fire: xr.Dataset, path: Path) -> xr.Dataset:
+    """A fire as a store can take it: on the hours of its weather; raises if the grid is another.
 
-def _check_same_weather_axes(store: xr.Dataset, fire: xr.Dataset, path: Path) -> None:
-    for name, unit in ((WEATHER_HOUR, "h"), (HEIGHT, "m")):
-        own, others = (data[name].values for data in (fire, store))
-        if not np.array_equal(own, others):
+    Notes of a reader and earlier maps are just those that the store has, and of a history as many
+    hours.
+    """
+    who = f"fire '{fire.fire_id.values[0]}'"
+    if has_weather(store):
+        if not has_weather(fire):
             raise PlumecastError(
-                f"the weather of fire '{fire.fire_id.values[0]}' has {own.size} values of '{name}' "
-                f"up to {own[-1]:g} {unit}, not the {others.size} up to {others[-1]:g} {unit} of "
-                f"{path}; begin a store with the longest fire, or put this one into its own"
+                f"{who} has no weather, which the fires of {path} have; {STATE_WEATHER}, or put it "
+                "into a store of its own"
             )
+        fire = on_weather_hours(fire, store[WEATHER_HOUR].values)
+        for name, unit in ((WEATHER_HOUR, "h"), (HEIGHT, "m")):
+            axis, stored = (data[name].values for data in (fire, store))
+            if not np.array_equal(axis, stored):
+                raise PlumecastError(
+                    f"the weather of {who} has {axis.size} values of '{name}' up to {axis[-1]:g} "
+                    f"{unit}, not the {stored.size} up to {stored[-1]:g} {unit} of {path}; begin a "
+                    "store with the longest fire, or put this one into its own"
+                )
+    if all(HISTORY_SHARE in data.variables for data in (store, fire)):
+        most, hours = (data.sizes[HISTORY] for data in (store, fire))
+        if hours > most:
+            raise PlumecastError(
+                f"{who} has burned shares at {hours} hours of each snapshot, more than the {most} "
+                f"of {path}; put it into a store of its own, or drop its dimension '{HISTORY}', so "
+                "that its maps tell its history"
+            )
+        empty = {name: EMPTY[name] for name in (HISTORY_SHARE, HISTORY_HOURS)}
+        fire = fire.pad({HISTORY: (0, most - hours)}, constant_values=empty, keep_attrs=True)
+    for name, value in EMPTY.items():
+        if name in fire.variables and name not in store.variables:
+            fire = fire.drop_vars(name)
+        elif name in store.variables and name not in fire.variables:
+            like = store[name]
+            shape = [fire.sizes.get(dim, store.sizes[dim]) for dim in like.dims]
+            values = np.full(shape, value, dtype=like.dtype if like.dtype.kind == "f" else None)
+            attrs = TABLE[name].attrs if name in TABLE else {}
+            fire = fire.assign({name: (like.dims, values, attrs)})
+            fire = fire.set_coords(name) if name in store.coords else fire
+    check_same_grid(store, fire, path)
+    return fire
 
 
 def check_same_grid(store: xr.Dataset, fire: xr.Dataset, path: Path) -> None:
     """Raise if a fire has another grid or other variables than a store; names the fire."""
     who = f"fire '{fire.fire_id.values[0]}'"
-    sizes = {dim: size for dim, size in store.sizes.items() if dim != SNAPSHOT}
-    same_size = {dim: fire.sizes.get(dim) for dim in sizes} == sizes
+    same_size = all(
+        fire.sizes.get(dim) == size for dim, size in store.sizes.items() if dim != SNAPSHOT
+    )
     differ = [
-        str(name)
+        name
         for name, item in store.variables.items()
         if SNAPSHOT not in item.dims
         and name in fire.variables
@@ -250,11 +237,9 @@ def check_same_grid(store: xr.Dataset, fire: xr.Dataset, path: Path) -> None:
                 f"'{name}' of {who} has dimensions {fire[name].dims}; those in {path} "
                 f"are {item.dims}"
             )
-    extra = {n for n in fire.variables if SNAPSHOT in fire[n].dims} - set(store.variables)
+    extra = {str(n) for n in fire.variables if SNAPSHOT in fire[n].dims} - set(store.variables)
     if extra:
-        raise PlumecastError(
-            f"{who} has '{sorted(map(str, extra))[0]}', which {path} lacks; drop it"
-        )
+        raise PlumecastError(f"{who} has '{min(extra)}', which {path} lacks; drop it")
 
 
 def describe_grid(snapshots: xr.Dataset) -> str:

@@ -21,7 +21,7 @@ from matplotlib.figure import Figure
 
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import FIRE, SMOKE, SNAPSHOT, WIND
-from plumecast.data.covariates import extrapolating
+from plumecast.data.covariates import extrapolating, weather_known
 from plumecast.operators.settings import NETWORKS
 from plumecast.paper.context import (
     Context,
@@ -39,7 +39,6 @@ from plumecast.paper.scoring import MEDIAN_SCORES, median_scores, score_surrogat
 from plumecast.surrogate.baselines import BASELINES, fit_baseline
 from plumecast.surrogate.fit import fit_surrogate
 from plumecast.surrogate.surrogate import Surrogate
-from plumecast.surrogate.weather import weather_known
 
 METHODS = (
     "paper-linear", "paper-quadratic", "gp-images", "recommended", "mean-field", "nearest-fire",

@@ -18,6 +18,7 @@ from plumecast.base.names import FIRE, SMOKE
 from plumecast.base.version import __version__
 from plumecast.compute.arrays import Array, array_namespace, contiguous
 from plumecast.compute.resources import Resources
+from plumecast.data.covariates import weather_known
 from plumecast.data.training import TrainingMatrices, training_matrices
 from plumecast.operators.baselines import fit_gaussian_process, sample_rows
 from plumecast.operators.carried.calibration import calibrate
@@ -43,7 +44,6 @@ from plumecast.surrogate.weather import (
     fire_history,
     frame_interval,
     fuel_loads,
-    weather_known,
     weather_series,
 )
 from plumecast.weather.snapshots import STATE_WEATHER

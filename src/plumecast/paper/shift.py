@@ -20,6 +20,7 @@ from matplotlib.figure import Figure
 
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import SMOKE, WIND
+from plumecast.data.covariates import weather_known
 from plumecast.data.schema import select_drought
 from plumecast.paper import published
 from plumecast.paper.context import Context, Study, bounded, select, tidy
@@ -37,7 +38,6 @@ from plumecast.paper.scoring import SNAPSHOT_SCORES, score_surrogate
 from plumecast.scores.footprint import smoke_threshold
 from plumecast.scores.tally import known_median, known_values
 from plumecast.surrogate.fit import fit_surrogate
-from plumecast.surrogate.weather import weather_known
 from plumecast.weather.snapshots import has_weather
 
 PLAIN, WIND_FRAME, CARRIED, CARRIED_ON_MAP = (0, 0), (1, 0), (1, 1), (0, 1)

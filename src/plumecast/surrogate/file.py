@@ -69,7 +69,9 @@ def read_header(path: str | Path) -> dict[str, Any]:
     return _read(Path(path))[0]
 
 
-def _refuse_other_kinds(where: Path) -> None:
+def _read(where: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    import safetensors
+
     needed = "here a surrogate is needed, as `plumecast train` saves"
     if where.is_dir():
         raise PlumecastError(f"{where} is a folder; {needed}")
@@ -79,11 +81,6 @@ def _refuse_other_kinds(where: Path) -> None:
         magic = file.read(4)
     if magic == b"\x89HDF" or magic.startswith(b"CDF"):
         raise PlumecastError(f"{where} is a NetCDF file; {needed}")
-
-
-def _read(where: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    _refuse_other_kinds(where)
-    import safetensors
 
     try:
         with safetensors.safe_open(where, framework="np") as file:

@@ -17,6 +17,7 @@ from plumecast.base.names import DOSE_SCALE, FIRE, SMOKE, SNAPSHOT, is_smoke
 from plumecast.compute.arrays import Array, read_rows
 from plumecast.compute.blocks import Runner, row_blocks
 from plumecast.compute.resources import LOCAL, Budget, Resources, advice, hears_names, naming_memory
+from plumecast.data.checksums import fire_fingerprints
 from plumecast.data.covariates import Covariate
 from plumecast.data.layout import Layout
 from plumecast.data.training import (
@@ -31,10 +32,10 @@ from plumecast.operators.coded.update import coded_sums
 from plumecast.operators.family import FamilySettings, Operator
 from plumecast.operators.settings import FAMILIES, Settings, choose_settings, for_signed
 from plumecast.scores.quantities import dose_table
-from plumecast.surrogate.fit_lifted import fit_lifted
+from plumecast.surrogate.fit_lifted import FittedOperator, fit_lifted
 from plumecast.surrogate.ranges import training_ranges
 from plumecast.surrogate.surrogate import Surrogate
-from plumecast.surrogate.update import updatable_record
+from plumecast.surrogate.update import FIRES
 from plumecast.weather.snapshots import complete_weather, with_mean_winds
 
 
@@ -165,70 +166,44 @@ def fit_surrogate(
         scaled=chosen.is_plain,  # targets of a lift are scaled one by one
         runner=resources.runner,
     )
-    fit = _fit_plain if chosen.is_plain else _fit_lifted
+    lowest = matrices.lowest("outputs")
+    nonnegative = _nonnegative(nonnegative, lowest)
+    if not chosen.is_plain:
+        chosen = _keep_sign(chosen, matrices, lowest)
     with naming_memory(budget.device, lambda: advice(budget, size)):
-        return fit(matrices, chosen, samples.group_by, nonnegative, budget)
+        if chosen.is_plain:
+            fitted = _fit_plain(matrices, chosen, samples.group_by, budget)
+        else:
+            signed = lowest[1] < 0.0
+            fitted = fit_lifted(matrices, chosen, samples.group_by, budget, signed=signed)
+        return label_operator(
+            fitted.operator,
+            matrices,
+            settings=chosen.record(),
+            chosen=fitted.chosen,
+            nonnegative=nonnegative,
+            scenario=fitted.scenario,
+            covariates=fitted.covariates,
+            sums=fitted.sums,
+            runner=budget.runner,
+        )
 
 
 def _fit_plain(
-    data: TrainingMatrices,
-    settings: Settings,
-    group_by: str,
-    nonnegative: bool | None,
-    budget: Budget,
-) -> Surrogate:
+    data: TrainingMatrices, settings: Settings, group_by: str, budget: Budget
+) -> FittedOperator:
     """The paper's operator between codes of the fields themselves."""
-    positive = _nonnegative(nonnegative, data.lowest_output())
     coded = settings.family_settings
     assert isinstance(coded, CodedSettings)
     groups = data.groups(group_by) if coded.leaves_out else []
+    names = (", ".join(data.input_layout.names), ", ".join(data.output_layout.names))
     operator, chosen = fit_coded_operator(
-        data.inputs,
-        data.outputs,
-        coded,
-        budget,
-        groups=groups,
-        names=(", ".join(data.input_layout.names), ", ".join(data.output_layout.names)),
+        data.inputs, data.outputs, coded, budget, groups=groups, names=names
     )
     sums = None
     if settings.updatable:
         sums = coded_sums(operator, data.inputs, data.outputs, chosen["penalty"])
-    if groups:
-        chosen["leave_out"] = group_by
-    return label_operator(
-        operator,
-        data,
-        settings=settings.record(),
-        chosen=chosen,
-        nonnegative=positive,
-        sums=sums,
-        runner=budget.runner,
-    )
-
-
-def _fit_lifted(
-    data: TrainingMatrices,
-    settings: Settings,
-    group_by: str,
-    nonnegative: bool | None,
-    budget: Budget,
-) -> Surrogate:
-    """An operator on lifted fields, of any family."""
-    lowest = data.lowest_output()
-    positive = _nonnegative(nonnegative, lowest)
-    settings = _keep_sign(settings, data, lowest)
-    fitted = fit_lifted(data, settings, group_by, budget, signed=lowest[1] < 0.0)
-    return label_operator(
-        fitted.operator,
-        data,
-        settings=settings.record(),
-        chosen=fitted.chosen,
-        nonnegative=positive,
-        scenario=fitted.scenario,
-        covariates=fitted.covariates,
-        sums=fitted.sums,
-        runner=budget.runner,
-    )
+    return FittedOperator(operator, chosen | ({"leave_out": group_by} if groups else {}), sums)
 
 
 def _nonnegative(given: bool | None, lowest_output: tuple[str, float]) -> bool:
@@ -239,7 +214,7 @@ def _nonnegative(given: bool | None, lowest_output: tuple[str, float]) -> bool:
             f"nonnegative=True sets negative predictions to zero, but '{name}' has values down to "
             f"{lowest:g} in training; leave out nonnegative to keep them",
             SignWarning,
-            stacklevel=6,
+            stacklevel=5,
         )
     return lowest >= 0.0 if given is None else given
 
@@ -249,14 +224,14 @@ def _keep_sign(
 ) -> Settings:
     """The settings for data with signed fields; a warning names the targets that are left out."""
     name, lowest = lowest_output
-    kept = for_signed(settings, inputs=data.lowest_input()[1] < 0.0, outputs=lowest < 0.0)
-    lost = [name for name in settings.targets if name not in kept.targets]
+    kept = for_signed(settings, inputs=data.lowest("inputs")[1] < 0.0, outputs=lowest < 0.0)
+    lost = [target for target in settings.targets if target not in kept.targets]
     if lost:
         warnings.warn(
             f"'{name}' has values down to {lowest:g} in training, but targets='{','.join(lost)}' "
             f"needs non-negative ones; fitted with targets='{','.join(kept.targets)}' alone",
             SignWarning,
-            stacklevel=6,
+            stacklevel=5,
         )
     return kept
 
@@ -281,14 +256,14 @@ def label_operator(
     """
     if sums is not None:
         names = [*data.input_layout.names, *data.output_layout.names]
-        chosen = (chosen or {}) | updatable_record(data.snapshots, names)
+        chosen = (chosen or {}) | {FIRES: fire_fingerprints(data.snapshots, names)}
     covered = {"ranges": training_ranges(data, operator, runner)} if ranges else {}
     return Surrogate(
         inputs=data.input_layout,
         outputs=with_dose_tables(data),
         operator=operator,
         nonnegative=(
-            _nonnegative(None, data.lowest_output()) if nonnegative is None else nonnegative
+            _nonnegative(None, data.lowest("outputs")) if nonnegative is None else nonnegative
         ),
         settings=settings or {},
         training={**provenance(data.snapshots), **covered, **(chosen or {})},
@@ -315,24 +290,17 @@ def with_dose_tables(data: TrainingMatrices) -> Layout:
         snapshots[DOSE_SCALE].values.astype(float) if DOSE_SCALE in snapshots.variables else None
     )
     totals = np.zeros((count, len(intervals)))
-    for rows in row_blocks(count, TOTAL_ROWS):
-        parts = layout.split(read_rows(data.outputs, rows))
-        for number, part in enumerate(parts):
+    for rows in row_blocks(count, 64):
+        for number, part in enumerate(layout.split(read_rows(data.outputs, rows))):
             totals[rows, number] = part.reshape(part.shape[0], -1).sum(axis=1, dtype=np.float64)
     fields = []
     for interval, part, total in zip(intervals, layout.fields, totals.T, strict=True):
-        known = interval is not None and is_smoke(part.name, part.attrs)
-        own = scale if part.name == SMOKE else None
-        if known and interval:
-            table = dose_table(fire, hours.astype(float), total, interval, own)
-        else:
-            table = {}
+        table = {}
+        if interval and is_smoke(part.name, part.attrs):
+            factors = scale if part.name == SMOKE else None
+            table = dose_table(fire, hours.astype(float), total, interval, factors)
         fields.append(replace(part, attrs={**part.attrs, **table}))
     return replace(layout, fields=tuple(fields))
-
-
-TOTAL_ROWS = 64
-"""Snapshots whose total smoke is summed at a time."""
 
 
 def wrap_operator(

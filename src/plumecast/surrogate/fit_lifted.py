@@ -22,21 +22,16 @@ from plumecast.data.covariates import (
     own_winds,
     read_covariates,
     read_wind,
+    weather_known,
 )
-from plumecast.data.findings import check_group_count
 from plumecast.data.layout import Field
-from plumecast.data.training import TrainingMatrices
+from plumecast.data.training import TrainingMatrices, check_group_count
 from plumecast.operators.carried.calibration import LADDERS, calibrate
 from plumecast.operators.carried.release import FireHistory, FuelLoads, WeatherSeries
 from plumecast.operators.carried.transport import ColumnTransport, plan_transport
 from plumecast.operators.coded.correction import CorrectedMap
-from plumecast.operators.family import Conditions, TrainingSet
-from plumecast.operators.lifted import (
-    FittedLifted,
-    LiftedOperator,
-    LiftedSums,
-    fit_lifted_operator,
-)
+from plumecast.operators.family import Conditions, Operator, TrainingSet
+from plumecast.operators.lifted import FittedLifted, fit_lifted_operator
 from plumecast.operators.settings import FAMILIES, Settings
 from plumecast.operators.targets import each_output, value_range
 from plumecast.operators.wind_frame import WindFrame, fit_wind_frame
@@ -47,7 +42,6 @@ from plumecast.surrogate.weather import (
     fire_history,
     frame_interval,
     fuel_loads,
-    weather_known,
     weather_series,
 )
 from plumecast.weather.snapshots import STATE_WEATHER, has_weather
@@ -70,14 +64,14 @@ COMPARED_GROUPS = 48
 
 
 @dataclass(frozen=True, slots=True)
-class LiftedFit:
-    """A fitted operator, and the coordinates that its predictions need."""
+class FittedOperator:
+    """A fitted operator, what the fit chose, and the coordinates that its predictions need."""
 
-    operator: LiftedOperator
+    operator: Operator
     chosen: dict[str, Any]
-    scenario: str | None
-    covariates: tuple[Covariate, ...]
-    sums: LiftedSums | None
+    sums: Any = None  # what new fires are added to
+    scenario: str | None = None
+    covariates: tuple[Covariate, ...] = ()
 
 
 def fit_lifted(
@@ -87,7 +81,7 @@ def fit_lifted(
     resources: Budget,
     *,
     signed: bool = False,
-) -> LiftedFit:
+) -> FittedOperator:
     """Fit one operator for all droughts, each with its own weights.
 
     Outputs that are `signed` have no footprint, and the settings must have targets for them.
@@ -95,9 +89,24 @@ def fit_lifted(
     With frame or physics "auto", they are chosen by out-of-fold errors.
     """
     _check_fields(data)
-    groups = _group_numbers(data, group_by)
+    rows_of = data.groups(group_by)
+    check_group_count(len(rows_of), group_by)
+    groups = np.empty(data.inputs.shape[0], dtype=np.int64)
+    for number, rows in enumerate(rows_of):
+        groups[rows] = number
     covariates = fit_covariates(data.snapshots, settings.covariates)
-    fits = _Fits(data, _training_set(data, settings, groups, covariates), resources, signed)
+    fire, smoke = data.on_grids()
+    labels = None
+    if FAMILIES[settings.family].scenarios and SCENARIO in data.snapshots.variables:
+        droughts = data.snapshots[SCENARIO].values.astype(str)
+        labels = np.broadcast_to(droughts, (fire.shape[0],))
+    given = Conditions(
+        labels=labels,
+        covariates=read_covariates(data.snapshots, covariates),
+        wind=read_wind(data.snapshots),
+    )
+    names = (", ".join(data.input_layout.names), ", ".join(data.output_layout.names))
+    fits = _Fits(data, TrainingSet(fire, smoke, groups, given, names), resources, signed)
     frames, kinds = fits.candidates(settings)
     frame, physics = frames[-1], kinds[0]
     if len(frames) > 1 or len(kinds) > 1:
@@ -105,7 +114,10 @@ def fit_lifted(
         simple = replace(
             settings, family_settings=settings.family_settings.simplified(), updatable=False
         )
-        some = _some_groups(groups)
+        some = None
+        if len(rows_of) > COMPARED_GROUPS:
+            compared = np.random.default_rng(0).permutation(np.arange(len(rows_of)))
+            some = np.flatnonzero(np.isin(groups, compared[:COMPARED_GROUPS]))
         frame, physics = _choose_inputs(
             frames, kinds, lambda frame, physics: fits.fit(frame, physics, simple, some).error
         )
@@ -129,22 +141,7 @@ def fit_lifted(
     if getattr(settings.family_settings, "correction", False):
         record["corrected"] = isinstance(operator.field_map, CorrectedMap)
     scenario = SCENARIO if operator.labels else None
-    return LiftedFit(operator, record, scenario, covariates, fitted.sums)
-
-
-def _training_set(
-    data: TrainingMatrices, settings: Settings, groups: Array, covariates: tuple[Covariate, ...]
-) -> TrainingSet:
-    """The training snapshots on the map, with the labels of their droughts."""
-    fire, smoke = data.on_grids()
-    has_scenarios = FAMILIES[settings.family].scenarios
-    given = Conditions(
-        labels=_labels(data.snapshots, fire.shape[0]) if has_scenarios else None,
-        covariates=read_covariates(data.snapshots, covariates),
-        wind=read_wind(data.snapshots),
-    )
-    names = (", ".join(data.input_layout.names), ", ".join(data.output_layout.names))
-    return TrainingSet(fire, smoke, groups, given, names)
+    return FittedOperator(operator, record, fitted.sums, scenario, covariates)
 
 
 @dataclass(frozen=True)
@@ -280,33 +277,12 @@ def _choose_inputs(
         errors = {(name, kinds[0]): error_of(name, kinds[0]) for name in frames}
         on_map, in_wind = (errors[name, kinds[0]] for name in ("map", "wind"))
         frame = "map" if on_map < MAP_ADVANTAGE * in_wind else "wind"
-    if kinds == MEAN_KINDS and not frame.startswith("wind"):
-        return frame, kinds[0]
-    if len(kinds) == 1:
+    if len(kinds) == 1 or (kinds == MEAN_KINDS and not frame.startswith("wind")):
         return frame, kinds[0]
     for kind in kinds:
         if (frame, kind) not in errors:
             errors[frame, kind] = error_of(frame, kind)
     return frame, min(kinds, key=lambda kind: errors[frame, kind])
-
-
-def _some_groups(groups: Array) -> Array | None:
-    """Rows of at most COMPARED_GROUPS groups; None for all rows."""
-    names = np.unique(groups)
-    if names.size <= COMPARED_GROUPS:
-        return None
-    chosen = np.random.default_rng(0).permutation(names)[:COMPARED_GROUPS]
-    return np.flatnonzero(np.isin(groups, chosen))
-
-
-def _group_numbers(data: TrainingMatrices, group_by: str) -> Array:
-    """(M,) number of every snapshot's group; at least two groups."""
-    groups = np.empty(data.inputs.shape[0], dtype=np.int64)
-    rows_of = data.groups(group_by)
-    for number, rows in enumerate(rows_of):
-        groups[rows] = number
-    check_group_count(len(rows_of), group_by)
-    return groups
 
 
 def _check_fields(data: TrainingMatrices) -> None:
@@ -334,13 +310,6 @@ def _check_fields(data: TrainingMatrices) -> None:
                 raise PlumecastError(
                     f"variable '{name}' is zero in every training snapshot; leave it out of outputs"
                 )
-
-
-def _labels(snapshots: xr.Dataset, count: int) -> Array | None:
-    """(M,) scenario of every snapshot; None where there is no such coordinate."""
-    if SCENARIO not in snapshots.variables:
-        return None
-    return np.broadcast_to(snapshots[SCENARIO].values.astype(str), (count,))
 
 
 def wind_frame_of(snapshots: xr.Dataset, field: Field, wind: Array | None, kind: str) -> WindFrame:

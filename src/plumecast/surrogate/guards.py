@@ -18,18 +18,16 @@ from plumecast.base.errors import PlumecastError
 from plumecast.base.names import FIRE
 from plumecast.compute.arrays import Array
 from plumecast.data.covariates import read_scalar
-from plumecast.data.layout import leading_dims
 from plumecast.operators.family import Conditions
 from plumecast.operators.settings import FAMILIES
 from plumecast.surrogate.ranges import (
     fire_columns,
     mean_growth,
     represented_share,
-    stated_measures,
 )
 
 if TYPE_CHECKING:
-    from plumecast.surrogate.surrogate import Labelled, Surrogate
+    from plumecast.surrogate.surrogate import Surrogate
 
 
 FLAGS = {
@@ -77,30 +75,37 @@ def measure_rows(
     size of an output; `stated` are the `stated_measures`.
     """
     ranges = surrogate.training.get("ranges", {})
-    burning = (inputs != 0.0).any(axis=1)
-    found = {"peak": np.where(burning, peak, np.nan)}
+    measures = {"peak": np.where((inputs != 0.0).any(axis=1), peak, np.nan)}
     columns = fire_columns(surrogate.inputs)
     if columns is not None and "hours" in ranges:
         fire = inputs[:, columns]
         burned = fire != 0.0
         cells = burned.sum(axis=1)
         oldest = fire.max(axis=1)
-        found["hours"] = np.maximum(oldest, stated["hours"]) if "hours" in stated else oldest
-        found["burned_cells"] = cells.astype(np.float64)
+        hours = np.maximum(oldest, stated["hours"]) if "hours" in stated else oldest
+        measures |= {"hours": hours, "burned_cells": cells.astype(np.float64)}
         if "growth" in ranges:
             # A fire that is too old is told as such: its mean growth is small for that reason.
-            covered = found["hours"] <= LONGER * ranges["hours"][1]
-            found["growth"] = np.where(covered, mean_growth(fire, stated.get("hours")), np.nan)
-        outside = ~_inside(surrogate)
-        found["region"] = burned[:, outside].sum(axis=1) / np.maximum(cells, 1)
+            covered = hours <= LONGER * ranges["hours"][1]
+            measures["growth"] = np.where(covered, mean_growth(fire, stated.get("hours")), np.nan)
+        part = surrogate.inputs.fields[surrogate.inputs.names.index(FIRE)]
+        outside = np.ones(part.shape, dtype=bool)
+        outside[tuple(slice(first, last + 1) for first, last in ranges["region"])] = False
+        measures["region"] = burned[:, outside.ravel()].sum(axis=1) / np.maximum(cells, 1)
     if "wind_speed" in ranges and given.wind is not None:
-        found["wind_speed"] = np.hypot(*given.wind.T)
+        measures["wind_speed"] = np.hypot(*given.wind.T)
     if "represented" in ranges:
         share = represented_share(surrogate.operator, inputs)
         if share is not None:
-            found["represented"] = share
-    found |= {name: values for name, values in stated.items() if name != "hours"}
-    return found | _covariates(surrogate, given)
+            measures["represented"] = share
+    measures |= {name: values for name, values in stated.items() if name != "hours"}
+    column = 0
+    for item in surrogate.covariates:
+        if item.kind == "number" and given.covariates is not None:
+            values = given.covariates[:, column].astype(np.float64) * item.scale + item.mean
+            measures[COVARIATE + item.name] = values
+        column += item.width
+    return measures
 
 
 def largest_sizes(outputs: Array) -> Array:
@@ -115,27 +120,6 @@ def refuse_infinite(*sums: Any) -> None:
             "a prediction is not finite: its inputs lie far beyond those of training; check the "
             "values and units of the fires (plumecast info --check)"
         )
-
-
-def _inside(surrogate: Surrogate) -> Array:
-    """(N,) cells within the bounding box of the training fires."""
-    part = surrogate.inputs.fields[surrogate.inputs.names.index(FIRE)]
-    inside = np.zeros(part.shape, dtype=bool)
-    region = surrogate.training["ranges"]["region"]
-    inside[tuple(slice(first, last + 1) for first, last in region)] = True
-    return inside.ravel()
-
-
-def _covariates(surrogate: Surrogate, given: Conditions) -> dict[str, Array]:
-    """The values of covariates that are numbers, from their normalised columns."""
-    found: dict[str, Array] = {}
-    column = 0
-    for item in surrogate.covariates:
-        if item.kind == "number" and given.covariates is not None:
-            values = given.covariates[:, column].astype(np.float64) * item.scale + item.mean
-            found[COVARIATE + item.name] = values
-        column += {"text": len(item.values), "direction": 2}.get(item.kind, 1)
-    return found
 
 
 # -- intervals, flags and sentences
@@ -175,15 +159,24 @@ def limits(surrogate: Surrogate) -> dict[str, Limit]:
         found |= _fire_limits(surrogate, ranges)
     if "wind_speed" in ranges:
         low, high = ranges["wind_speed"]
-        slack = (WINDIER - 1.0) * high
-        found["wind_speed"] = Limit(
+        found["wind_speed"] = _between(
+            "wind_beyond_training", low, high, (WINDIER - 1.0) * high,
+            f"a wind of {{value:.3g}} m/s lies outside the {low:.3g} … {high:.3g} m/s", "wind",
+        )  # fmt: skip
+    if "profile_wind" in ranges:
+        found["profile_wind"] = Limit(
             "wind_beyond_training",
-            low - slack,
-            high + slack,
-            f"a wind of {{value:.3g}} m/s lies outside the {low:.3g} … {high:.3g} m/s of training: "
-            "the prediction extrapolates; train on fires with such wind",
+            high=WINDIER,
+            sentence="at some height the wind is {value:.3g} times the strongest of the training "
+            "fires there: the prediction extrapolates; train on fires with such wind",
         )
-    found |= _weather_limits(ranges)
+    if "boundary_layer_depth" in ranges:
+        low, high = ranges["boundary_layer_depth"]
+        found["boundary_layer_depth"] = _between(
+            "covariate_beyond_training", low, high, (WINDIER - 1.0) * high,
+            "the largest boundary_layer_depth, {value:.4g} m, lies outside the "
+            f"{low:.4g} … {high:.4g} m", "weather",
+        )  # fmt: skip
     if "represented" in ranges:
         least = ranges["represented"][0]
         found["represented"] = Limit(
@@ -194,41 +187,20 @@ def limits(surrogate: Surrogate) -> dict[str, Limit]:
             "like it, or use a surrogate of the preset recommended",
         )
     for item in surrogate.covariates:
-        if item.kind != "number":
-            continue
-        slack = 1e-5 * max(abs(item.low), abs(item.high))  # columns are in single precision
-        found[COVARIATE + item.name] = Limit(
-            "covariate_beyond_training",
-            item.low - slack,
-            item.high + slack,
-            f"{item.name} {{value:.4g}} lies outside the {item.low:.4g} … {item.high:.4g} of "
-            "training: the prediction extrapolates; train on fires with such values",
-        )
+        if item.kind == "number":
+            slack = 1e-5 * max(abs(item.low), abs(item.high))  # columns are in single precision
+            found[COVARIATE + item.name] = _between(
+                "covariate_beyond_training", item.low, item.high, slack,
+                f"{item.name} {{value:.4g}} lies outside the {item.low:.4g} … {item.high:.4g}",
+                "values",
+            )  # fmt: skip
     return found
 
 
-def _weather_limits(ranges: Mapping[str, Any]) -> dict[str, Limit]:
-    """The intervals of the hourly weather: wind at the stored heights, boundary-layer depth."""
-    found = {}
-    if "profile_wind" in ranges:
-        found["profile_wind"] = Limit(
-            "wind_beyond_training",
-            high=WINDIER,
-            sentence="at some height the wind is {value:.3g} times the strongest of the training "
-            "fires there: the prediction extrapolates; train on fires with such wind",
-        )
-    if "boundary_layer_depth" in ranges:
-        low, high = ranges["boundary_layer_depth"]
-        slack = (WINDIER - 1.0) * high
-        found["boundary_layer_depth"] = Limit(
-            "covariate_beyond_training",
-            low - slack,
-            high + slack,
-            f"the largest boundary_layer_depth, {{value:.4g}} m, lies outside the {low:.4g} … "
-            f"{high:.4g} m of training: the prediction extrapolates; train on fires with such "
-            "weather",
-        )
-    return found
+def _between(flag: str, low: float, high: float, slack: float, text: str, such: str) -> Limit:
+    """The interval of a measure that fires have in any strength."""
+    told = f"{text} of training: the prediction extrapolates; train on fires with such {such}"
+    return Limit(flag, low - slack, high + slack, told)
 
 
 def _fire_limits(surrogate: Surrogate, ranges: Mapping[str, Any]) -> dict[str, Limit]:
@@ -252,18 +224,7 @@ def _fire_limits(surrogate: Surrogate, ranges: Mapping[str, Any]) -> dict[str, L
             "; this surrogate does not use the location, so it can be applied there, but it was "
             "not trained on that terrain"
         )
-    slow = {}
-    if "growth" in ranges:
-        least = float(ranges["growth"][0])
-        slow["growth"] = Limit(
-            "burned_area_beyond_training",
-            low=SLOWER * least,
-            sentence="the burned area grows by {value:.2g} cells an hour in the mean, {times:.2g} "
-            "times that of the slowest training fire: the prediction extrapolates; check the unit "
-            "of the arrival times, or train on smaller fires",
-            known=least,
-        )
-    return slow | {
+    found = {
         "hours": Limit(
             "hours_beyond_training",
             high=LONGER * hours[1],
@@ -279,10 +240,19 @@ def _fire_limits(surrogate: Surrogate, ranges: Mapping[str, Any]) -> dict[str, L
             "of the largest training fire: the prediction extrapolates; train on larger fires",
             known=float(cells[1]),
         ),
-        "region": Limit(
-            "outside_training_region", high=OUTSIDE, sentence=region, known=1.0, loud=bound
-        ),
+        "region": Limit("outside_training_region", high=OUTSIDE, sentence=region, loud=bound),
     }
+    if "growth" in ranges:
+        least = float(ranges["growth"][0])
+        found["growth"] = Limit(
+            "burned_area_beyond_training",
+            low=SLOWER * least,
+            sentence="the burned area grows by {value:.2g} cells an hour in the mean, {times:.2g} "
+            "times that of the slowest training fire: the prediction extrapolates; check the unit "
+            "of the arrival times, or train on smaller fires",
+            known=least,
+        )
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,12 +296,6 @@ class Checked:
                     int(rows.size), first, float(values[worst]), float(excess[worst])
                 )
         return found
-
-
-def join_measures(blocks: Sequence[Mapping[str, Array]]) -> dict[str, Array]:
-    """The measures of consecutive blocks of snapshots as one."""
-    names = blocks[0] if blocks else {}
-    return {name: np.concatenate([block[name] for block in blocks]) for name in names}
 
 
 class Notice(NamedTuple):
@@ -378,15 +342,3 @@ def snapshot_labels(like: xr.DataArray | xr.Dataset, lead: Sequence[Hashable]) -
         return [f"fire {name}" for name in names]
     hours = read_scalar(like.coords.to_dataset(), "hours", sizes)
     return [f"fire {name} at {hour:.4g} h" for name, hour in zip(names, hours, strict=True)]
-
-
-def check_prediction(surrogate: Surrogate, fires: Labelled, smoke: Labelled) -> Array:
-    """Flags (a bit mask of FLAGS) of predicted smoke, one for every snapshot of the fires."""
-    inputs, given = surrogate.read_rows(fires)
-    like = fires[surrogate.inputs.fields[0].name]
-    lead = leading_dims(like, surrogate.inputs.fields[0])
-    stated = stated_measures(surrogate.training.get("ranges", {}), fires, like, lead)
-    outputs = surrogate.outputs.to_matrix(smoke)
-    measures = measure_rows(surrogate, inputs, given, largest_sizes(outputs), stated)
-    checked = Checked(measures, snapshot_labels(like, lead))
-    return checked.flags(limits(surrogate)).reshape([like.sizes[dim] for dim in lead])

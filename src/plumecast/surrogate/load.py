@@ -7,18 +7,16 @@ record must have the types and ranges that a fit gives them; and it must predict
 from __future__ import annotations
 
 import dataclasses
-import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from plumecast.base.checkpoints import recorded_interval
-from plumecast.base.errors import PlumecastError, PlumecastWarning
+from plumecast.base.errors import PlumecastError
 from plumecast.base.names import FIRE
 from plumecast.base.values import check_count, check_fields, check_number, shown
-from plumecast.compute.arrays import Array, arrays_in
+from plumecast.compute.arrays import arrays_in
 from plumecast.data.covariates import Covariate
 from plumecast.data.layout import Coordinate, Field, Layout
 from plumecast.operators.baselines import GaussianProcess, MeanField, NearestFire
@@ -31,7 +29,6 @@ from plumecast.operators.pca import Basis
 from plumecast.operators.settings import FAMILIES, check_record
 from plumecast.operators.targets import Targets
 from plumecast.operators.wind_frame import WindFrame
-from plumecast.scores.quantities import DOSE_HOURS
 from plumecast.surrogate.error_bars.calibration import Calibration, TimeTable
 from plumecast.surrogate.file import load_value
 from plumecast.surrogate.surrogate import Surrogate
@@ -61,12 +58,6 @@ SHARED_CLASSES: tuple[type, ...] = (
 """Classes that the file of a surrogate of any family may contain."""
 
 
-def saved_classes() -> dict[str, Callable[..., Any]]:
-    """Classes that a file may contain, by their names in it: shared ones and those of families."""
-    of_families = (kind for family in FAMILIES.values() for kind in family.saved)
-    return {kind.__name__: kind for kind in (*SHARED_CLASSES, *of_families)}
-
-
 def load_surrogate(path: str | Path) -> Surrogate:
     """Read a surrogate; its predictions equal those of the saved one bit for bit.
 
@@ -75,26 +66,15 @@ def load_surrogate(path: str | Path) -> Surrogate:
     path
         A file of `Surrogate.save` or `plumecast train`.
     """
-    value = load_value(path, saved_classes())
+    of_families = (kind for family in FAMILIES.values() for kind in family.saved)
+    value = load_value(path, {kind.__name__: kind for kind in (*SHARED_CLASSES, *of_families)})
     if not isinstance(value, Surrogate):
         raise PlumecastError(f"{path} holds a {type(value).__name__}, not a surrogate")
     try:
         verify(value)
     except PlumecastError as error:
         raise PlumecastError(f"{path} cannot be used: {error}; train again") from None
-    smoke = value.outputs.fields[0].attrs
-    if value.operator.needs_weather and recorded_interval(smoke) and DOSE_HOURS not in smoke:
-        warnings.warn(
-            f"{path} was trained by an earlier version, without the history of its fires: it "
-            "predicts at any hour, and is more accurate if you train it again",
-            OlderSurrogate,
-            stacklevel=2,
-        )
     return value
-
-
-class OlderSurrogate(PlumecastWarning):
-    """A surrogate was trained by an earlier version with another release of smoke."""
 
 
 DIMENSIONS: dict[str, dict[str, str]] = {
@@ -131,8 +111,21 @@ def verify(surrogate: Surrogate) -> None:
             _check_field(field)
     _check_operator(surrogate.operator)
     check_record(surrogate.settings)
-    _check_training(surrogate)
-    _check_error_bars(surrogate)
+    further = surrogate.training.get(FURTHER, {})
+    if not isinstance(further, Mapping) or not set(further) <= set(surrogate.outputs.names[1:]):
+        raise PlumecastError(f"{FURTHER}={shown(further)} are not records of its further outputs")
+    for record in (surrogate.training, *further.values()):
+        _check_record_of_output(surrogate, record)
+    _check_ranges(surrogate)
+    bars = surrogate.further_bars or {}
+    if not set(bars) <= set(surrogate.outputs.names[1:]):
+        raise PlumecastError(f"further_bars={shown(list(bars))} are not its further outputs")
+    for table in filter(None, (surrogate.error_bars, *bars.values())):
+        if table.detects != surrogate.detects:
+            raise PlumecastError(
+                "its error bars and its operator do not agree on a detection score"
+            )
+        table.check()
     _try(surrogate)
 
 
@@ -207,113 +200,84 @@ def _check_array(place: str, array: Any, dims: list[str], own: Sizes, shared: Si
     if len(shape) != len(dims):
         raise PlumecastError(f"{place} has shape {shape}, not ({', '.join(dims)})")
     for dim, size in zip(dims, shape, strict=True):
-        known = int(dim) if dim.isdigit() else (shared if dim.isupper() else own)
-        expected = known if isinstance(known, int) else known.setdefault(dim, size)
+        expected = (
+            int(dim) if dim.isdigit() else (shared if dim.isupper() else own).setdefault(dim, size)
+        )
         if size != expected:
             raise PlumecastError(f"{place} has shape {shape}, but {dim} = {expected} elsewhere")
 
 
-def _check_training(surrogate: Surrogate) -> None:
-    """The ranges and thresholds, which predictions are compared with."""
-    training = surrogate.training
-    further = training.get(FURTHER, {})
-    if not isinstance(further, Mapping) or not set(further) <= set(surrogate.outputs.names[1:]):
-        raise PlumecastError(f"{FURTHER}={shown(further)} are not records of its further outputs")
-    for record in (training, *further.values()):
-        if not isinstance(record, Mapping):
-            raise PlumecastError(f"{FURTHER}={shown(record)} is no record of an output")
-        thresholds = record.get("thresholds", {})
-        if not isinstance(thresholds, Mapping):
-            raise PlumecastError(f"thresholds={shown(thresholds)} are no thresholds")
-        for name, value in thresholds.items():
-            check_number(f"thresholds.{name}", value)
-        _check_agreement(surrogate, record)
-    if training.get("weather", HOURLY) not in (HOURLY, MEAN_WIND):
-        raise PlumecastError(f"weather={shown(training['weather'])} is no kind of weather")
-    ranges = training.get("ranges", {})
-    if not isinstance(ranges, Mapping):
-        raise PlumecastError(f"ranges={shown(ranges)} are no ranges")
-    if "hours" in ranges:
-        _check_region(surrogate, ranges)
-    for name, pair in ranges.items():
-        several = name in ("region", "profile_wind") and isinstance(pair, list)
-        pairs = pair if several and pair else [pair]
-        for item in pairs:
-            if not isinstance(item, list) or len(item) != 2:
-                raise PlumecastError(f"ranges.{name}={shown(item)} is no pair of numbers")
-            for value in item:
-                (check_count if name == "region" else check_number)(
-                    f"ranges.{name}", value, least=0
-                )
-
-
-def _check_agreement(surrogate: Surrogate, record: Mapping[str, Any]) -> None:
-    """The constants with which smoke and detection score agree, and what they need."""
-    found = record.get(AGREE)
-    if found is None:
+def _check_record_of_output(surrogate: Surrogate, record: Any) -> None:
+    """The thresholds of an output, and the constants with which its smoke and score agree."""
+    if not isinstance(record, Mapping):
+        raise PlumecastError(f"{FURTHER}={shown(record)} is no record of an output")
+    thresholds, constants = record.get("thresholds", {}), record.get(AGREE)
+    if not isinstance(thresholds, Mapping):
+        raise PlumecastError(f"thresholds={shown(thresholds)} are no thresholds")
+    for name, value in thresholds.items():
+        check_number(f"thresholds.{name}", value)
+    if constants is None:
         return
-    if not isinstance(found, Mapping) or set(found) != {"weight", "scale", "thick"}:
-        raise PlumecastError(f"{AGREE}={shown(found)} does not say how smoke and footprint agree")
-    for name, value in found.items():
+    if not isinstance(constants, Mapping) or set(constants) != {"weight", "scale", "thick"}:
+        told = f"{AGREE}={shown(constants)} does not say how smoke and footprint agree"
+        raise PlumecastError(told)
+    for name, value in constants.items():
         check_number(f"{AGREE}.{name}", value, least=0.0)
-    if not {"smoke", "decision"} <= set(record.get("thresholds", {})) or not surrogate.detects:
+    if not {"smoke", "decision"} <= set(thresholds) or not surrogate.detects:
         raise PlumecastError(f"{AGREE} needs both thresholds and a detection score")
     if any(part.scale != 1.0 for part in surrogate.outputs.fields):
         raise PlumecastError(f"{AGREE} is for outputs in their own units, not scaled ones")
 
 
-def _check_error_bars(surrogate: Surrogate) -> None:
-    """The calibration tables, one for every output."""
-    further = surrogate.further_bars or {}
-    if not set(further) <= set(surrogate.outputs.names[1:]):
-        raise PlumecastError(f"further_bars={shown(list(further))} are not its further outputs")
-    for table in (surrogate.error_bars, *further.values()):
-        if table is None:
-            continue
-        if table.detects != surrogate.detects:
-            raise PlumecastError(
-                "its error bars and its operator do not agree on a detection score"
-            )
-        table.check()
+def _check_ranges(surrogate: Surrogate) -> None:
+    """The ranges of training, which predictions are compared with.
 
-
-def _check_region(surrogate: Surrogate, ranges: Mapping[str, Any]) -> None:
-    """The region of the training fires lies within the grid, and has the burned cells beside it."""
-    grids = {field.name: field.shape for field in surrogate.inputs.fields}
-    region, shape = ranges.get("region"), grids.get(FIRE, ())
-    if "burned_cells" not in ranges or not isinstance(region, list) or len(region) != len(shape):
-        raise PlumecastError("its ranges have no region or no burned cells")
-    for pair, size in zip(region, shape, strict=True):
-        if not isinstance(pair, list) or any(not isinstance(i, int) or i >= size for i in pair):
-            raise PlumecastError(f"ranges.region={shown(pair)} is not within the grid {shape}")
+    The region of the fires lies within the grid, and has the burned cells beside it.
+    """
+    training = surrogate.training
+    if training.get("weather", HOURLY) not in (HOURLY, MEAN_WIND):
+        raise PlumecastError(f"weather={shown(training['weather'])} is no kind of weather")
+    ranges = training.get("ranges", {})
+    if not isinstance(ranges, Mapping):
+        raise PlumecastError(f"ranges={shown(ranges)} are no ranges")
+    for name, pair in ranges.items():
+        check = check_count if name == "region" else check_number
+        several = name in ("region", "profile_wind") and isinstance(pair, list)
+        for item in pair if several and pair else [pair]:
+            if not isinstance(item, list) or len(item) != 2:
+                raise PlumecastError(f"ranges.{name}={shown(item)} is no pair of numbers")
+            for value in item:
+                check(f"ranges.{name}", value, least=0)
+    if "hours" in ranges:
+        region = ranges.get("region")
+        shapes = {field.name: field.shape for field in surrogate.inputs.fields}
+        grid = shapes.get(FIRE, ())
+        if "burned_cells" not in ranges or region is None or len(region) != len(grid):
+            raise PlumecastError("its ranges have no region or no burned cells")
+        for pair, size in zip(region, grid, strict=True):
+            if max(pair) >= size:
+                raise PlumecastError(f"ranges.region={shown(pair)} is not within the grid {grid}")
 
 
 def _try(surrogate: Surrogate) -> None:
     """Predict an empty fire of every scenario: arrays that do not fit together fail here."""
-    operator = surrogate.operator
-    labels = getattr(operator, "labels", ())
+    labels = getattr(surrogate.operator, "labels", ())
     count = max(1, len(labels))
-    columns = sum(
-        {"text": len(item.values), "direction": 2}.get(item.kind, 1)
-        for item in surrogate.covariates
-    )
+    columns = sum(item.width for item in surrogate.covariates)
+    wind = np.tile([1.0, 0.0], (count, 1))
     given = Conditions(
         labels=np.array(labels) if labels else None,
         covariates=np.zeros((count, columns), dtype=np.float32) if columns else None,
-        wind=np.tile([1.0, 0.0], (count, 1)),
-        weather=constant_series(np.tile([1.0, 0.0], (count, 1)), np.ones(count)),
+        wind=wind,
+        weather=constant_series(wind, np.ones(count)),
     )
     try:
-        predicted = np.asarray(surrogate.predict_rows(_empty(surrogate.inputs, count), given))
+        empty = np.zeros((count, surrogate.inputs.size))
+        predicted = np.asarray(surrogate.predict_rows(empty, given))
     except (ValueError, TypeError, IndexError, KeyError, AttributeError, ArithmeticError) as error:
         raise PlumecastError(f"its arrays do not fit together ({error})") from None
     if predicted.shape != (count, surrogate.outputs.size):
-        raise PlumecastError(
-            f"it predicts {predicted.shape[1:]} values of {surrogate.outputs.size}"
-        )
+        told = f"it predicts {predicted.shape[1:]} values of {surrogate.outputs.size}"
+        raise PlumecastError(told)
     if not np.isfinite(predicted).all():
         raise PlumecastError("it predicts values that are NaN or infinite for an empty fire")
-
-
-def _empty(layout: Layout, count: int) -> Array:
-    return np.zeros((count, layout.size))

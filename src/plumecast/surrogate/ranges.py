@@ -65,6 +65,10 @@ def training_ranges(
 
 def merge_ranges(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
     """The ranges of two sets of fires together, as far as both or either know them."""
+
+    def widest(pair: Sequence[Any], further: Sequence[Any]) -> list[Any]:
+        return [min(pair[0], further[0]), max(pair[1], further[1])]
+
     merged = dict(other) | dict(one)
     for name in set(one) & set(other):
         if name == "profile_wind":
@@ -72,57 +76,43 @@ def merge_ranges(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, 
             also = np.interp(heights, *np.array(other[name]).T)
             merged[name] = np.stack([heights, np.maximum(strongest, also)], axis=1).tolist()
         elif name == "region":
-            merged[name] = [_widest(*pairs) for pairs in zip(one[name], other[name], strict=True)]
+            merged[name] = [widest(*pairs) for pairs in zip(one[name], other[name], strict=True)]
         else:
-            merged[name] = _widest(one[name], other[name])
+            merged[name] = widest(one[name], other[name])
     return merged
-
-
-def _widest(one: Sequence[Any], other: Sequence[Any]) -> list[Any]:
-    return [min(one[0], other[0]), max(one[1], other[1])]
 
 
 def strongest_weather(data: xr.Dataset, sizes: Mapping[Hashable, int]) -> dict[str, Array]:
     """Strongest wind at every height, (M, Z), and largest boundary-layer depth, (M,), of every row.
 
-    They are those of the hours of its fire, where these are known. Without hourly weather along the
-    dimensions `sizes` of the rows, there are none.
+    They are those of the hours of its fire, where these are known; NaN counts as 0. Without hourly
+    weather along the dimensions `sizes` of the rows, there are none.
     """
-    found: dict[str, Array] = {}
-    during = _during(data, sizes)
-    if during is None:
-        return found
     along = (*sizes, "weather_hour")
-    if _has(data, ("wind_u", "wind_v"), (*along, "height")) and "height" in data.variables:
-        shape = (*during.shape, data.sizes["height"])
-        u, v = (
-            data[name].transpose(*along, "height").values.reshape(shape).astype(np.float64)
-            for name in ("wind_u", "wind_v")
-        )
-        found["profile_wind"] = _largest(np.hypot(u, v), during[..., None])
-    if _has(data, ("boundary_layer_depth",), along):
-        depth = data["boundary_layer_depth"].transpose(*along).values.reshape(during.shape)
-        found["boundary_layer_depth"] = _largest(depth.astype(np.float64), during)
-    return found
-
-
-def _has(data: xr.Dataset, names: Sequence[str], dims: Sequence[Hashable]) -> bool:
-    return all(name in data.variables and set(data[name].dims) == set(dims) for name in names)
-
-
-def _during(data: xr.Dataset, sizes: Mapping[Hashable, int]) -> Array | None:
-    """(M, H) whether an hour of the weather is not after the hours of a row; None without any."""
     if "weather_hour" not in data.variables or data.sizes.get("weather_hour", 0) == 0:
-        return None
+        return {}
     times, hours = data["weather_hour"].values, snapshot_hours(data, sizes)
-    if hours is None:
-        return np.ones((math.prod(sizes.values()), times.size), dtype=bool)
-    return times <= np.maximum(hours, times.min())[:, None]
+    during = np.ones((math.prod(sizes.values()), times.size), dtype=bool)
+    if hours is not None:
+        during = times <= np.maximum(hours, times.min())[:, None]
 
+    def read(names: Sequence[str], *dims: Hashable) -> list[Array] | None:
+        known = [data[name] for name in names if name in data.variables]
+        if len(known) < len(names) or any(set(item.dims) != set(dims) for item in known):
+            return None
+        shape = (*during.shape, *(data.sizes[dim] for dim in dims[len(along) :]))
+        return [item.transpose(*dims).values.reshape(shape).astype(np.float64) for item in known]
 
-def _largest(values: Array, where: Array) -> Array:
-    """Largest value over the hours, axis 1; values that are not known (NaN) count as 0."""
-    return np.max(np.nan_to_num(values), axis=1, where=where, initial=0.0)
+    strongest: dict[str, Array] = {}
+    winds = read(("wind_u", "wind_v"), *along, "height") if "height" in data.variables else None
+    if winds is not None:
+        speed = np.nan_to_num(np.hypot(*winds))
+        strongest["profile_wind"] = speed.max(axis=1, where=during[..., None], initial=0.0)
+    depth = read(("boundary_layer_depth",), *along)
+    if depth is not None:
+        deepest = np.nan_to_num(depth[0]).max(axis=1, where=during, initial=0.0)
+        strongest["boundary_layer_depth"] = deepest
+    return strongest
 
 
 def stated_measures(

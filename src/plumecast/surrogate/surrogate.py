@@ -34,7 +34,6 @@ from plumecast.data.covariates import (
     wind_vector,
 )
 from plumecast.data.layout import (
-    Field,
     Layout,
     from_rows,
     grid_template,
@@ -47,9 +46,7 @@ from plumecast.surrogate.error_bars.calibration import Calibration
 from plumecast.surrogate.error_bars.interval import output_intervals, require_calibration
 from plumecast.surrogate.file import save_value
 from plumecast.surrogate.guards import (
-    COVARIATE,
     Checked,
-    join_measures,
     largest_sizes,
     limits,
     measure_rows,
@@ -131,10 +128,8 @@ class Surrogate:
         Labelled smoke of a surrogate that carries smoke has its dose beside it, as a coordinate,
         which `pc.scores.as_quantity` reads.
         """
-        if _is_device_array(data):
-            return like(self.predict(to_numpy(data)), data)
-        labelled = self._as_labelled(data)
         own = _is_labelled(data)
+        labelled = self._as_labelled(_on_host(data))
         fields, checked = self._labelled(labelled, self.predict_rows, self.outputs, dose=own)
         self._warn(checked)
         return self._as_given(fields, data)
@@ -142,7 +137,8 @@ class Surrogate:
     def _as_given(self, fields: list[xr.DataArray], data: Any) -> Any:
         """One field with the type of the input; several as a Dataset."""
         if len(fields) == 1:
-            return fields[0] if _is_labelled(data) else fields[0].values
+            one = fields[0] if _is_labelled(data) else fields[0].values
+            return one if _on_host(data) is data else like(one, data)
         if not _is_labelled(data):
             raise PlumecastError(
                 f"this surrogate has outputs {', '.join(self.outputs.names)}; pass a Dataset"
@@ -165,9 +161,8 @@ class Surrogate:
         def score_rows(inputs: np.ndarray, given: Conditions) -> Array:
             return self.predict_both_rows(inputs, given)[1]
 
-        if _is_device_array(data):
-            return like(self.predict_footprint(to_numpy(data)), data)
-        scores, _ = self._labelled(self._as_labelled(data), score_rows, score_layout(self.outputs))
+        labelled = self._as_labelled(_on_host(data))
+        scores, _ = self._labelled(labelled, score_rows, score_layout(self.outputs))
         return self._as_given(scores, data)
 
     def output(self, name: str) -> Surrogate:
@@ -214,8 +209,7 @@ class Surrogate:
         the fields of those after the first are named after their output: `lower_surface_smoke`.
         """
         require_calibration(self.record)
-        given = to_numpy(data) if _is_device_array(data) else data
-        fields, checked = self._both(self._as_labelled(given))
+        fields, checked = self._both(self._as_labelled(_on_host(data)))
         self._warn(checked)
         smoke, scores = fields[: len(self.outputs.fields)], fields[len(self.outputs.fields) :]
         bars = output_intervals(self.calibrations(), smoke, scores, coverage)
@@ -239,14 +233,17 @@ class Surrogate:
     def with_records(self, records: Mapping[str, OutputRecord]) -> Surrogate:
         """The surrogate with other records, of all outputs in their order."""
         first, *others = self.outputs.names
-        kept = {name: self.training[name] for name in self.training if name not in OF_OUTPUT}
-        kept.pop(FURTHER, None)
-        further = {name: records[name].error_bars for name in others}
+        kept = {
+            name: value
+            for name, value in self.training.items()
+            if name not in OF_OUTPUT and name != FURTHER
+        }
+        bars = {name: records[name].error_bars for name in others}
         return replace(
             self,
             training=kept | training_entries({name: records[name] for name in (first, *others)}),
             error_bars=records[first].error_bars,
-            further_bars={name: own for name, own in further.items() if own is not None} or None,
+            further_bars={name: own for name, own in bars.items() if own is not None} or None,
         )
 
     def calibrations(self) -> list[Calibration | None]:
@@ -284,19 +281,16 @@ class Surrogate:
         """Whether the surrogate predicts a detection score in addition to smoke."""
         return self.operator.detects
 
-    def _only_input(self) -> Field:
-        if len(self.inputs.fields) > 1:
-            raise PlumecastError(
-                f"this surrogate needs {len(self.inputs.fields)} inputs "
-                f"({', '.join(self.inputs.names)}); pass a Dataset"
-            )
-        return self.inputs.fields[0]
-
     def _as_labelled(self, data: Any) -> Labelled:
         """A Dataset, DataArray or array as fields by name."""
         if isinstance(data, xr.Dataset):
             return data
-        part = self._only_input()
+        part, *others = self.inputs.fields
+        if others:
+            raise PlumecastError(
+                f"this surrogate needs {len(self.inputs.fields)} inputs "
+                f"({', '.join(self.inputs.names)}); pass a Dataset"
+            )
         if isinstance(data, xr.DataArray):
             return {part.name: data}
         if np.ma.is_masked(data):
@@ -345,7 +339,11 @@ class Surrogate:
             peak = largest_sizes(np.concatenate([out[rows], doses[rows]], axis=1))
             if not np.isfinite(peak).all():
                 wrong = start + int(np.argmin(np.isfinite(peak)))
-                raise PlumecastError(_not_finite(snapshot_labels(like, lead)[wrong], out.dtype))
+                raise PlumecastError(
+                    f"the prediction of {snapshot_labels(like, lead)[wrong]} is not finite in "
+                    f"{out.dtype}: its inputs lie far beyond those of training, or need more "
+                    "digits; check their values and units, or pass float64"
+                )
             peak = largest_sizes(out[rows, : self.outputs.size])
             known = (matrix[rows], own, peak)
             here = {name: values[rows] for name, values in stated.items()}
@@ -359,7 +357,11 @@ class Surrogate:
             intervals = [recorded_interval(part.attrs) or np.nan for part in self.outputs.fields]
             pairs = zip(intervals, self.outputs.split(doses), strict=True)
             fields = with_doses(fields, [interval * own for interval, own in pairs])
-        return fields, Checked(join_measures(measured), snapshot_labels(like, lead))
+        joined = {
+            name: np.concatenate([block[name] for block in measured])
+            for name in (measured[0] if measured else ())
+        }
+        return fields, Checked(joined, snapshot_labels(like, lead))
 
     def integrated(self) -> Surrogate:
         """The surrogate of ∫ c dt / Δ instead of the sum over frames, where it carries smoke.
@@ -376,10 +378,10 @@ class Surrogate:
         return replace(self, outputs=replace(self.outputs, fields=fields), operator=operator)
 
     def _warn(self, checked: Checked) -> None:
-        """Warn once of every kind of extrapolation; covariates have warned when they were read."""
+        """Warn once of every kind of extrapolation."""
         known = limits(self)
         for notice in notices(checked.excesses(known), known):
-            if notice.loud and not notice.measure.startswith(COVARIATE):
+            if notice.loud:
                 warnings.warn(notice.text, ExtrapolationWarning, stacklevel=3)
 
     def read_rows(self, data: Labelled) -> tuple[np.ndarray, Conditions]:
@@ -388,31 +390,29 @@ class Surrogate:
         One field in float32 stays so; the operator converts it to its precision on its device.
         """
         matrix = self.inputs.to_matrix(data, as_stored=True)
-        operator = self.operator
+        operator, part = self.operator, self.inputs.fields[0]
         needs_labels = self.scenario is not None or self.covariates
         if not needs_labels and not operator.needs_wind and not operator.needs_weather:
             return matrix, NOTHING
-        like = data[self.inputs.fields[0].name]
-        found = data if isinstance(data, xr.Dataset) else like.coords.to_dataset()
-        lead = leading_dims(like, self.inputs.fields[0])
+        like = data[part.name]
+        labelled = data if isinstance(data, xr.Dataset) else like.coords.to_dataset()
+        lead = leading_dims(like, part)
         sizes = {dim: like.sizes[dim] for dim in lead}
         labels = wind = weather = fuel = history = None
-        if self.scenario is not None and self.scenario in found.variables:
-            labels = read_scalar(found, self.scenario, sizes).astype(str)
+        if self.scenario is not None and self.scenario in labelled.variables:
+            labels = read_scalar(labelled, self.scenario, sizes).astype(str)
         if operator.needs_wind:
-            wind = wind_vector(*(read_scalar(found, name, sizes) for name in WIND))
+            wind = wind_vector(*(read_scalar(labelled, name, sizes) for name in WIND))
         if operator.needs_weather:
-            trained = self.training.get("weather", HOURLY)
-            weather = weather_series(found, sizes, kind=trained)
-            note_constant_wind(found, self.training.get("weather"))
-            shape = self.inputs.fields[0].shape
-            maps = matrix.reshape(-1, *shape)
-            grid = self.inputs.fields[0].dims
-            whole = found if lead else found.expand_dims(SNAPSHOT)
-            history = fire_history(whole, maps, grid) if len(lead) <= 1 else None
+            trained = self.training.get("weather")
+            weather = weather_series(labelled, sizes, kind=trained or HOURLY)
+            note_constant_wind(labelled, trained)
+            if len(lead) <= 1:
+                whole = labelled if lead else labelled.expand_dims(SNAPSHOT)
+                history = fire_history(whole, matrix.reshape(-1, *part.shape), part.dims)
         if operator.uses_fuel:
-            fuel = fuel_loads(found, self.inputs.fields[0].dims, sizes)
-        covariates = read_covariates(found, self.covariates, sizes)
+            fuel = fuel_loads(labelled, part.dims, sizes)
+        covariates = read_covariates(labelled, self.covariates, sizes)
         return matrix, Conditions(
             labels, covariates, wind, weather=weather, fuel=fuel, history=history
         )
@@ -478,17 +478,10 @@ class Surrogate:
         return save_value(replace(self, operator=map_arrays(self.operator, to_numpy)), path)
 
 
-def _not_finite(label: str, dtype: np.dtype[Any]) -> str:
-    """The message about a prediction that is NaN or infinite."""
-    return (
-        f"the prediction of {label} is not finite in {dtype}: its inputs lie far beyond those of "
-        "training, or need more digits; check their values and units, or pass float64"
-    )
-
-
 def _is_labelled(data: Any) -> bool:
     return isinstance(data, xr.Dataset | xr.DataArray)
 
 
-def _is_device_array(data: Any) -> bool:
-    return bool(is_torch_array(data) or is_cupy_array(data))
+def _on_host(data: Any) -> Any:
+    """A device array as a NumPy array; everything else as it is."""
+    return to_numpy(data) if is_torch_array(data) or is_cupy_array(data) else data

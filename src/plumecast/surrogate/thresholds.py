@@ -68,8 +68,13 @@ class Agreement:
         joint = joint_score(
             smoke, score, tau, weight=self.weight, scale=self.scale, thick=self.thick
         )
-        present = joint > alpha
-        return _divide(smoke, present, tau), _divide(joint, present, alpha)
+        xp, present = array_namespace(smoke, score), joint > alpha
+
+        def agreeing(values: Array, threshold: float) -> Array:
+            below, above = steps_around(threshold)
+            return xp.where(present, xp.clip(values, above, None), xp.clip(values, None, below))
+
+        return agreeing(smoke, tau), agreeing(joint, alpha)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,19 +153,17 @@ def reconcile_outputs(
     agreements: Sequence[Agreement | None], smoke: Array, score: Array
 ) -> tuple[Array, Array]:
     """`Agreement.reconcile` of every output; their columns, of equal number, lie side by side."""
-    if len(agreements) == 1:
-        only = agreements[0]
-        return (smoke, score) if only is None else only.reconcile(smoke, score)
     xp = array_namespace(smoke, score)
     size = smoke.shape[1] // len(agreements)
     pairs = []
-    for number, own in enumerate(agreements):
+    for number, agreement in enumerate(agreements):
         part = slice(number * size, (number + 1) * size)
         both = smoke[:, part], score[:, part]
-        pairs.append(both if own is None else own.reconcile(*both))
-    return xp.concat([pair[0] for pair in pairs], axis=1), xp.concat(
-        [pair[1] for pair in pairs], axis=1
-    )
+        pairs.append(both if agreement is None else agreement.reconcile(*both))
+    if len(pairs) == 1:
+        return pairs[0]
+    made, scores = (xp.concat(parts, axis=1) for parts in zip(*pairs, strict=True))
+    return made, scores
 
 
 def joint_score(
@@ -200,19 +203,11 @@ def steps_around(threshold: float) -> tuple[float, float]:
     return float(np.nextafter(rounded, np.float32(-np.inf)) if exceeds else rounded), above
 
 
-def _divide(values: Array, present: Array, threshold: float) -> Array:
-    """Values above the threshold exactly where smoke is `present`."""
-    xp = array_namespace(values, present)
-    below, above = steps_around(threshold)
-    return xp.where(present, xp.clip(values, above, None), xp.clip(values, None, below))
-
-
 def score_layout(outputs: Layout) -> Layout:
     """The detection scores of the outputs; those after the first are named after their output."""
-    first, *others = outputs.fields
-    attrs = {"units": "1", "long_name": "detection score of smoke"}
-    scores = [replace(first, name="footprint_score", attrs=attrs)]
-    for part in others:
-        attrs = {"units": "1", "long_name": f"detection score of {part.name}"}
-        scores.append(replace(part, name=f"footprint_score_{part.name}", attrs=attrs))
+    scores = []
+    for number, part in enumerate(outputs.fields):
+        what, end = (part.name, f"_{part.name}") if number else ("smoke", "")
+        attrs = {"units": "1", "long_name": f"detection score of {what}"}
+        scores.append(replace(part, name=f"footprint_score{end}", attrs=attrs))
     return Layout(tuple(scores))

@@ -52,11 +52,6 @@ class NewFires:
     held_out: int  # fires of groups that are kept for scores
 
 
-def updatable_record(training: xr.Dataset, fields: list[str]) -> dict[str, Any]:
-    """The entries of a training record that tell new fires from known ones."""
-    return {FIRES: fire_fingerprints(training, fields)}
-
-
 def group_name(training: Mapping[str, Any]) -> str:
     """The grouping coordinate of a surrogate."""
     return str(training.get("split", {}).get("by", GROUP))
@@ -83,8 +78,15 @@ def find_new_fires(surrogate: Surrogate, fires: xr.Dataset) -> NewFires:
             return NewFires(fires, 0, 0)
         rest = replace(recipe, drought=None, min_acres=None)
         fires = rest.select(fires, list(surrogate.outputs.names))
-    found = fire_fingerprints(fires, names)
-    inside = {name for name in found if _is_inside(training[FIRES], name, found[name])}
+    known_fires, inside = training[FIRES], set()
+    for fire, fingerprint in fire_fingerprints(fires, names).items():
+        if known_fires.get(fire, fingerprint) != fingerprint:
+            raise PlumecastError(
+                f"fire_id '{fire}' names another fire in this surrogate, with other fields; rename "
+                "the fire, or train again if it was read again"
+            )
+        if fingerprint in known_fires.values():  # perhaps under another name
+            inside.add(fire)
     ids, groups = fires["fire_id"].values.astype(str), fires[by].values.astype(str)
     held = np.isin([own[name] for name in ids.tolist()], training.get(HELD_OUT, []))
     apart = np.isin(groups, groups[held])  # copies of a fire that is held out, too
@@ -107,16 +109,6 @@ def _passing(recipe: SplitRecipe, fires: xr.Dataset) -> xr.Dataset:
     if recipe.min_acres is not None:
         passes &= fires["burned_area"].values >= recipe.min_acres
     return fires.isel({SNAPSHOT: np.flatnonzero(passes)})
-
-
-def _is_inside(known: Mapping[str, str], fire: str, fingerprint: str) -> bool:
-    """Whether a fire is in the surrogate, perhaps under another name."""
-    if known.get(fire, fingerprint) != fingerprint:
-        raise PlumecastError(
-            f"fire_id '{fire}' names another fire in this surrogate, with other fields; rename the "
-            "fire, or train again if it was read again"
-        )
-    return fingerprint in known.values()
 
 
 def check_updatable(surrogate: Surrogate) -> None:
@@ -149,20 +141,12 @@ def check_fields(surrogate: Surrogate, fires: xr.Dataset) -> None:
 UPDATES = "updates"
 """Entry of a training record: what was taken in after the fit, and what was kept as it was."""
 
-ALWAYS_KEPT = ("penalties", "thresholds")
-
 
 def update_surrogate(
     surrogate: Surrogate, fires: xr.Dataset, resources: Resources = LOCAL
 ) -> Surrogate:
-    """The surrogate with further fires (`Surrogate.update`)."""
+    """The surrogate with further fires (`Surrogate.update`); raises unless all of them are new."""
     found = find_new_fires(surrogate, fires)
-    _refuse_known(found)
-    return take_in(surrogate, found.snapshots, resources)
-
-
-def _refuse_known(found: NewFires) -> None:
-    """Raise unless all fires are new."""
     for count, why in ((found.known, "already in the surrogate"), (found.held_out, "kept apart")):
         if count:
             raise PlumecastError(
@@ -171,6 +155,7 @@ def _refuse_known(found: NewFires) -> None:
             )
     if found.snapshots.sizes[SNAPSHOT] == 0:
         raise PlumecastError("no snapshot passes the filters of this surrogate; give other fires")
+    return take_in(surrogate, found.snapshots, resources)
 
 
 def take_in(surrogate: Surrogate, fires: xr.Dataset, resources: Resources = LOCAL) -> Surrogate:
@@ -180,8 +165,7 @@ def take_in(surrogate: Surrogate, fires: xr.Dataset, resources: Resources = LOCA
     inputs, given = surrogate.read_rows(fires)
     outputs = surrogate.outputs.to_matrix(fires)
     data = TrainingMatrices(fires, surrogate.inputs, surrogate.outputs, inputs, outputs)
-    grown = _Update(surrogate, data, given, Budget(choose_device(resources.device)))
-    operator, sums = grown.operator()
+    operator, sums = _grown(surrogate, data, given, Budget(choose_device(resources.device)))
     tables = _joined_error_bars(surrogate, fires, inputs, given, outputs)
     records = {
         name: replace(record, error_bars=table)
@@ -192,47 +176,36 @@ def take_in(surrogate: Surrogate, fires: xr.Dataset, resources: Resources = LOCA
     return updated.with_records(records)
 
 
-@dataclass(frozen=True, slots=True)
-class _Update:
-    """New snapshots on their way into the operator of a surrogate."""
-
-    surrogate: Surrogate
-    data: TrainingMatrices
-    given: Conditions
-    resources: Budget
-
-    def operator(self) -> tuple[Operator, Any]:
-        """The operator with the new snapshots, and its sums."""
-        operator, sums = self.surrogate.operator, self.surrogate.sums
-        settings = self.surrogate.settings
-        if isinstance(operator, CodedOperator):
-            rules = tuple(Truncation(**settings[side]) for side in ("fire", "smoke"))
-            return update_coded_operator(
-                operator, sums, self.data.inputs, self.data.outputs, (rules[0], rules[1])
-            )
-        assert isinstance(operator, LiftedOperator)
-        fire, smoke = self.data.on_grids()
-        groups = np.zeros(fire.shape[0], dtype=np.int64)
-        new = TrainingSet(fire, smoke, groups, self.given)
-        return update_lifted_operator(operator, sums, new, settings["family"], self.resources)
+def _grown(
+    surrogate: Surrogate, data: TrainingMatrices, given: Conditions, budget: Budget
+) -> tuple[Operator, Any]:
+    """The operator with the new snapshots, and its sums."""
+    operator, settings = surrogate.operator, surrogate.settings
+    if isinstance(operator, CodedOperator):
+        rules = Truncation(**settings["fire"]), Truncation(**settings["smoke"])
+        return update_coded_operator(operator, surrogate.sums, data.inputs, data.outputs, rules)
+    assert isinstance(operator, LiftedOperator)
+    fire, smoke = data.on_grids()
+    new = TrainingSet(fire, smoke, np.zeros(fire.shape[0], dtype=np.int64), given)
+    return update_lifted_operator(operator, surrogate.sums, new, settings["family"], budget)
 
 
 def kept_choices(surrogate: Surrogate) -> list[str]:
     """What an update keeps as the fit chose it, in words."""
     operator = surrogate.operator
     if isinstance(operator, LiftedOperator):
-        found = ["knots of the lift", "blend of the targets"]
-        found += ["frame"] if operator.frame is not None else []
-        found += ["mix of the physics"] if operator.physics is not None else []
-        if len(getattr(operator.field_map, "layers", ())) > 1:
-            found += ["all layers but the last"]
-        return [*found, *ALWAYS_KEPT]
-    code_map = getattr(operator, "code_map", None)
-    found = ["modes of the earlier fires"]
-    if isinstance(code_map, PrimalMap):
-        found = [] if code_map.degree == 1 else ["bases"]
-    found += ["length scale"] if "length_scale" in surrogate.training else []
-    return [*found, *ALWAYS_KEPT]
+        kept = ["knots of the lift", "blend of the targets"]
+        kept += ["frame"] if operator.frame is not None else []
+        kept += ["mix of the physics"] if operator.physics is not None else []
+        several = len(getattr(operator.field_map, "layers", ())) > 1
+        kept += ["all layers but the last"] if several else []
+    else:
+        code_map = getattr(operator, "code_map", None)
+        kept = ["modes of the earlier fires"]
+        if isinstance(code_map, PrimalMap):
+            kept = [] if code_map.degree == 1 else ["bases"]
+        kept += ["length scale"] if "length_scale" in surrogate.training else []
+    return [*kept, "penalties", "thresholds"]
 
 
 def _joined_error_bars(

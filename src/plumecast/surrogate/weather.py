@@ -27,13 +27,6 @@ from plumecast.weather.snapshots import (
 )
 
 
-def weather_known(data: xr.Dataset) -> bool:
-    """Whether fires can be carried: hours are known, and hourly weather or at least a mean wind."""
-    return "hours" in data.variables and (
-        has_weather(data) or all(name in data.variables for name in WIND)
-    )
-
-
 def note_constant_wind(data: xr.Dataset, trained: str | None) -> None:
     """Warn where fires have a mean wind alone, and those of training had an hourly weather."""
     if trained == HOURLY and WEATHER_HOUR not in data.dims:

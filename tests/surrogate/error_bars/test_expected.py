@@ -110,25 +110,25 @@ def test_many_groups_are_left_out_in_parts(many):
 
 
 def test_intervals_cover_though_the_surrogate_is_biased():
-    """100 repetitions with 16 groups: 95 % has a standard error of 2.2 %."""
+    """60 repetitions with 16 groups: 95 % has a standard error of 2.8 %."""
     truth = population(np.random.default_rng(1), 20_000, 2)[1]
     wanted = truth.mean(), (truth > THRESHOLD).mean()
     rng, hits = np.random.default_rng(16), np.zeros(2)
-    for _ in range(100):
+    for _ in range(60):
         expected = expected_smoke(calibrated(*population(rng, 16, 40)))
         predicted, _, names = population(rng, 60, 1)
-        found = expected_block(expected, predicted, (THRESHOLD,))
+        block = expected_block(expected, predicted, (THRESHOLD,))
         means = [
             with_variance(
-                cluster_mean(found.fields[number], names),
-                jackknife_variance(found.changes[number] / len(names)),
+                cluster_mean(block.fields[number], names),
+                jackknife_variance(block.changes[number] / len(names)),
                 expected.freedom,
             )
             for number in (1, 2)
         ]
         ends = means[0].interval(0.95), probability_interval(means[1], 60, len(names), 0.95)
         hits += [low[0] <= true <= high[0] for (low, high), true in zip(ends, wanted, strict=True)]
-    assert (np.abs(hits / 100 - 0.95) <= 0.05).all(), hits / 100
+    assert (np.abs(hits / 60 - 0.95) <= 0.06).all(), hits / 60
 
 
 def test_the_block_stays_on_its_device(many):

@@ -17,7 +17,7 @@ import numpy as np
 from scipy.optimize import isotonic_regression
 
 from plumecast.compute.arrays import Array
-from plumecast.surrogate.error_bars.counting import BINS
+from plumecast.surrogate.error_bars.counting import group_weights
 
 HALVINGS = 30
 """Steps of the bisection for the level; more than the digits of a share of cells."""
@@ -77,33 +77,41 @@ class Rows:
         return np.where(number == 0, 0.0, number + within)
 
     def rising(self, level: float) -> Array:
-        """The quantiles as a function of the row that does not decrease (see `_rising`)."""
-        ends, weights = self.ends(level), np.maximum(self.weights.sum(axis=-1), LEAST_WEIGHT)
-        flat = zip(ends.reshape(-1, BINS), weights.reshape(-1, BINS), strict=True)
-        return np.stack([_rising(*pair) for pair in flat]).reshape(ends.shape)
+        """The quantiles as a function of the row that does not decrease.
 
+        An isotonic regression of the ends by weight, exactly 0 up to one row and above 0 beyond.
+        That row has the least weight on the wrong side. A mean of zeros and others would leave no
+        lower end at exactly 0, where cells without smoke are; the least of all later rows would
+        follow a single row with few cells.
+        """
+        all_ends, all_weights = self.ends(level), self.weights.sum(axis=-1)
+        fitted = np.zeros_like(all_ends)
+        for index in np.ndindex(all_ends.shape[:-1]):
+            ends, weights = all_ends[index], np.maximum(all_weights[index], LEAST_WEIGHT)
+            empty = ends <= 0.0
+            lost = np.sum(weights * empty)
+            wrong = np.cumsum(weights * ~empty) + lost - np.cumsum(weights * empty)
+            first = 0 if lost < wrong.min() else int(np.argmin(wrong)) + 1
+            if first < ends.size:
+                known = np.where(empty, LEAST_WEIGHT, weights)[first:]
+                fitted[index][first:] = isotonic_regression(ends[first:], weights=known).x
+        return fitted
 
-def _rising(ends: Array, weights: Array) -> Array:
-    """Isotonic regression of (K,) ends by weight, exactly 0 up to one row and above 0 beyond.
+    def bands(self, level: float) -> list[Bands]:
+        """The bands of every table of rows: quantiles (1 ± a) / 2, where a is the level up to 1.
 
-    That row has the least weight on the wrong side. A mean of zeros and others would leave no lower
-    end at exactly 0, where cells without smoke are; the least of all later rows would follow a
-    single row with few cells.
-    """
-    empty = ends <= 0.0
-    wrong = np.cumsum(weights * ~empty) + np.sum(weights * empty) - np.cumsum(weights * empty)
-    first = 0 if np.sum(weights * empty) < wrong.min() else int(np.argmin(wrong)) + 1
-    known = np.where(empty, LEAST_WEIGHT, weights)[first:]
-    fitted = np.zeros_like(ends)
-    if known.size:
-        fitted[first:] = isotonic_regression(ends[first:], weights=known).x
-    return fitted
-
-
-def group_weights(counts: Array, scored: Array) -> Array:
-    """(G,) 1 / number of scored cells, so that every group counts once; 0 without such cells."""
-    cells = (counts * scored).sum(axis=(1, 2)).astype(np.float64)
-    return np.divide(1.0, cells, out=np.zeros_like(cells), where=cells > 0)
+        Beyond, they are moved outwards by (level − 1) K bins. They contain the prediction in the
+        middle of its bin.
+        """
+        size, share = self.weights.shape[-1], min(level, WIDEST)
+        further, middle = max(0.0, level - 1.0) * size, np.arange(size) + 0.5
+        lower = np.clip(self.rising(0.5 * (1.0 - share)) - further, 0.0, None)
+        upper = self.rising(0.5 * (1.0 + share)) + further
+        low, high = np.minimum(lower, middle), np.maximum(upper, middle)
+        low[..., 0] = 0.0
+        high[..., 0] = upper[..., 0]  # smoke predicted as 0 is observed as 0, unless the quantile
+        pairs = zip(low.reshape(-1, size), high.reshape(-1, size), strict=True)  # says otherwise
+        return [Bands(*pair, level) for pair in pairs]
 
 
 def smoothed(counts: Array, weights: Array) -> Array:
@@ -121,19 +129,15 @@ def smoothed(counts: Array, weights: Array) -> Array:
     result = np.zeros_like(weighted)
     result[:, 0] = weighted[:, 0]
     for row in range(1, size):
-        width = _width(present, row - 1, needed)
+        width = 1
+        while width < size - 1 and needed > (
+            present[:, max(0, row - 1 - width) : row + width].any(axis=1).sum()
+        ):
+            width += 1
         for other in range(max(1, row - width), min(size, row + width + 1)):
             share = 1.0 - abs(row - other) / (width + 1.0)
             result[:, row] += share * _moved(weighted[:, other], row - other)
     return result
-
-
-def _width(present: Array, row: int, needed: int) -> int:
-    """The smallest number of neighbours on each side with enough groups."""
-    for width in range(1, present.shape[1]):
-        if present[:, max(0, row - width) : row + width + 1].any(axis=1).sum() >= needed:
-            return width
-    return int(present.shape[1])
 
 
 def _moved(rows: Array, by: int) -> Array:
@@ -161,25 +165,20 @@ def calibrated_bands(counts: Array, scored: Array, coverage: float) -> Bands:
     """
     weights = group_weights(counts, scored)
     each = smoothed(counts, weights)
-    others = Rows(each.sum(axis=0) - each)
-    cells = counts * scored * weights[:, None, None]
-    used = weights > 0
+    cells, used = counts * scored * weights[:, None, None], weights > 0
+    others = Rows((each.sum(axis=0) - each)[used])
 
     def losses(level: float) -> Array:
-        shares = [
-            (own * bands.covered()).sum()
-            for own, bands, use in zip(cells, _bands_of_each(others, level), used, strict=True)
-            if use
-        ]
-        return 1.0 - np.array(shares)
+        each_band = zip(cells[used], others.bands(level), strict=True)
+        return 1.0 - np.array([(part * bands.covered()).sum() for part, bands in each_band])
 
     low, high = 0.0, 2.0
     for _ in range(HALVINGS):
         middle = 0.5 * (low + high)
         lost = float(expected_loss(losses(middle)))
         low, high = (middle, high) if lost > 1.0 - coverage else (low, middle)
-    found = _as_bands(*_ends(Rows(each.sum(axis=0)), high), high)
-    return replace(found, lost=float(losses(high).mean()))
+    (bands,) = Rows(each.sum(axis=0)).bands(high)
+    return replace(bands, lost=float(losses(high).mean()))
 
 
 def expected_loss(losses: Array) -> Array:
@@ -190,48 +189,6 @@ def expected_loss(losses: Array) -> Array:
     conformal risk control, whose bands are far too wide for a dozen groups.
     """
     return np.asarray((losses.sum(axis=0) + losses.max(axis=0)) / (losses.shape[0] + 1.0))
-
-
-def _ends(rows: Rows, level: float) -> tuple[Array, Array]:
-    """Quantiles (1 ± a) / 2, a = level up to 1; beyond, moved outwards by (level − 1) K bins."""
-    share = min(level, WIDEST)
-    further = max(0.0, level - 1.0) * rows.weights.shape[-1]
-    lower, upper = rows.rising(0.5 * (1.0 - share)), rows.rising(0.5 * (1.0 + share))
-    return np.clip(lower - further, 0.0, None), upper + further
-
-
-def _bands_of_each(others: Rows, level: float) -> list[Bands]:
-    lower, upper = _ends(others, level)
-    return [_as_bands(low, high, level) for low, high in zip(lower, upper, strict=True)]
-
-
-def _as_bands(lower: Array, upper: Array, level: float) -> Bands:
-    """Bands that contain the prediction in the middle of its bin."""
-    middle = np.arange(lower.size) + 0.5
-    low = np.minimum(lower, middle)
-    high = np.maximum(upper, middle)
-    high[0] = upper[0]  # smoke predicted as 0 is observed as 0, unless the quantile says otherwise
-    low[0] = 0.0
-    return Bands(low, high, level)
-
-
-def _above(scores: Array) -> Array:
-    """(G, B, 2) numbers of cells in higher bins than b: with a score above the edge of bin b."""
-    return np.asarray(scores[:, ::-1].cumsum(axis=1)[:, ::-1] - scores)
-
-
-def false_shares(scores: Array) -> Array:
-    """(G, B) share of the cells with a score above edge b that have no smoke; 0 of none."""
-    above = _above(scores)
-    total = above.sum(axis=-1)
-    return np.divide(above[..., 0], total, out=np.zeros(total.shape), where=total > 0)
-
-
-def missed_shares(scores: Array) -> Array:
-    """(G, B) share of the smoky cells with a score of at most edge b; 0 of none."""
-    smoky = scores[..., 1].sum(axis=1, keepdims=True)
-    kept = np.divide(_above(scores)[..., 1], smoky, out=np.ones(scores.shape[:2]), where=smoky > 0)
-    return np.asarray(1.0 - kept)
 
 
 def rank(groups: int, risk: float) -> int:
@@ -248,43 +205,28 @@ def rank(groups: int, risk: float) -> int:
 def fire_thresholds(scores: Array, edges: Array, risk: float) -> tuple[float, float]:
     """Thresholds of certain and of possible smoke that hold for all groups but the k − 1 worst.
 
-    The groups of possible smoke are those with smoke; without any, all cells are possible.
+    A group's certain smoke is above the lowest edge at which, and at all higher ones, the share of
+    its cells without smoke is at most the risk; infinite if there is none. Its possible smoke is
+    above the highest edge with a share of missed smoke of at most the risk. The groups of possible
+    smoke are those with smoke; without any, all cells are possible.
     """
-    certain = np.sort(_certain_of_each(scores, edges, risk))[::-1]
-    possible = np.sort(_possible_of_each(scores[_smoky(scores)], edges, risk))
+    # (G, B, 2) numbers of cells in higher bins than b: with a score above the edge of bin b.
+    above = np.asarray(scores[:, ::-1].cumsum(axis=1)[:, ::-1] - scores)[:, : edges.size]
+    total, smoky = above.sum(axis=-1), scores[..., 1].sum(axis=1, keepdims=True)
+    false = np.divide(above[..., 0], total, out=np.zeros(total.shape), where=total > 0)
+    kept = np.divide(above[..., 1], smoky, out=np.ones(total.shape), where=smoky > 0)
+    bad, good = false > risk, ((1.0 - kept) <= risk)[smoky[:, 0] > 0].sum(axis=1)
+    first = np.where(bad.any(axis=1), edges.size - np.argmax(bad[:, ::-1], axis=1), 0)
+    certain = np.sort(np.append(edges, np.inf)[first])[::-1]
+    possible = np.sort(np.append(-1.0, edges)[good])
     chosen = possible[rank(possible.size, risk) - 1] if possible.size else -1.0
     return float(certain[rank(certain.size, risk) - 1]), float(chosen)
 
 
 def fire_promises(scores: Array, risk: float) -> tuple[float, float]:
     """Share 1 − k / (n + 1) of new fires for which each of the `fire_thresholds` holds."""
+    smoky = int((scores[..., 1].sum(axis=1) > 0).sum())
     certain, possible = (
-        1.0 - rank(groups, risk) / (groups + 1.0)
-        for groups in (len(scores), int(_smoky(scores).sum()))
+        1.0 - rank(groups, risk) / (groups + 1.0) for groups in (len(scores), smoky)
     )
     return certain, possible
-
-
-def _smoky(scores: Array) -> Array:
-    """(G,) whether a group has cells with observed smoke."""
-    return np.asarray(scores[..., 1].sum(axis=1) > 0)
-
-
-def _certain_of_each(scores: Array, edges: Array, risk: float) -> Array:
-    """(G,) the lowest edge at which, and at all higher ones, the false share is at most the risk.
-
-    Infinite if there is none: no cell is certain then.
-    """
-    bad = false_shares(scores)[:, : edges.size] > risk
-    first = edges.size - np.argmax(bad[:, ::-1], axis=1)
-    first = np.where(bad.any(axis=1), first, 0)
-    return np.append(edges, np.inf)[first]
-
-
-def _possible_of_each(scores: Array, edges: Array, risk: float) -> Array:
-    """(G,) the highest edge with a share of missed smoke of at most the risk; −1 if there is none.
-
-    The share does not decrease with the edge.
-    """
-    good = (missed_shares(scores)[:, : edges.size] <= risk).sum(axis=1)
-    return np.append(-1.0, edges)[good]

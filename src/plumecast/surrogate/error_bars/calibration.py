@@ -9,7 +9,7 @@ of the observed.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -24,7 +24,6 @@ from plumecast.surrogate.error_bars.bands import (
     calibrated_bands,
     fire_promises,
     fire_thresholds,
-    group_weights,
     smoothed,
 )
 from plumecast.surrogate.error_bars.counting import (
@@ -32,6 +31,7 @@ from plumecast.surrogate.error_bars.counting import (
     SCORE_BINS,
     Cells,
     bin_numbers,
+    group_weights,
     positions,
     score_edges,
     smoke_at,
@@ -51,6 +51,13 @@ class TimeTable:
     hour: float  # their mean
     snapshots: int
     counts: Array  # (G, K, K), as those of all times
+
+
+@lru_cache(maxsize=80)
+def _bands(table: Calibration, number: int | None, coverage: float) -> Bands:
+    """The bands of one time since ignition by its number, or of all times."""
+    counts = table.counts if number is None else table.times[number].counts
+    return calibrated_bands(counts, table.scored, coverage)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,7 +82,7 @@ class Calibration:
     def bands(self, coverage: float) -> Bands:
         """The bands that contain a share `coverage` of the scored cells of an unseen group."""
         check_coverage(coverage, "interval")
-        return _bands(self, float(coverage))
+        return _bands(self, None, float(coverage))
 
     def interval(
         self, predicted: Array, coverage: float, hours: Array | None = None
@@ -100,7 +107,7 @@ class Calibration:
             lower = upper = np.zeros(np.shape(predicted))
             for number in range(nodes.size):
                 share = weights[:, number].reshape((-1,) + (1,) * (np.ndim(predicted) - 1))
-                low, high = ends(_time_bands(self, number, float(coverage)))
+                low, high = ends(_bands(self, number, float(coverage)))
                 lower, upper = lower + share * low, upper + share * high
         return np.minimum(lower, predicted), np.maximum(upper, predicted)
 
@@ -135,8 +142,13 @@ class Calibration:
         return max(certain, possible), possible
 
     def promised(self, coverage: float) -> float:
-        """The share of scored cells within the bands that can be promised (`_promise`)."""
-        return _promise(self.bands(coverage).lost, self.smoky_groups)
+        """The share of scored cells within the bands that can be promised: conformal risk control.
+
+        1 − (n ℓ + 1) / (n + 1), for a group exchangeable with these n. ℓ is the mean loss of the
+        groups; the worst loss of the unknown group is 1.
+        """
+        lost, count = self.bands(coverage).lost, self.smoky_groups
+        return 1.0 - (count * lost + 1.0) / (count + 1.0)
 
     def promised_footprint(self, coverage: float) -> tuple[float, float]:
         """Shares of new fires that can be promised for certain and for possible smoke."""
@@ -173,6 +185,10 @@ def make_calibration(cells: Cells) -> Calibration:
     """The calibration table of counted cells; raises if too few groups have smoke."""
     groups, bins = tuple(sorted(cells.counts)), cells.bins
     smoke, scores = zip(*(cells.counts[group] for group in groups), strict=True)
+    times = (
+        TimeTable(part.hours / part.snapshots, part.snapshots, _stacked(part.counts, groups))
+        for _, part in sorted(cells.times.items())
+    )
     table = Calibration(
         groups=groups,
         by=bins.by,
@@ -181,49 +197,43 @@ def make_calibration(cells: Cells) -> Calibration:
         counts=np.stack(smoke).astype(np.int32),
         scores=np.stack(scores).astype(np.int32),
         detects=bins.detects,
-        times=_time_tables(cells, groups),
+        times=tuple(
+            time
+            for time in times
+            if (time.counts[:, 1:, 1:].sum(axis=(1, 2)) > 0).sum() >= FEWEST  # have smoke
+        ),
     )
     check_groups(table.smoky_groups, bins.by)
     return table
 
 
-def _time_tables(cells: Cells, groups: Sequence[str]) -> tuple[TimeTable, ...]:
-    """The tables of times of which enough groups have smoke."""
+def _stacked(counts: Mapping[str, Array], groups: Sequence[str]) -> Array:
+    """(G, K, K) counts of groups; 0 for those that have none."""
     none = np.zeros((BINS, BINS), dtype=np.int32)
-    made = []
-    for _, part in sorted(cells.times.items()):
-        counts = np.stack([part.counts.get(group, none) for group in groups]).astype(np.int32)
-        made.append(TimeTable(part.hours / part.snapshots, part.snapshots, counts))
-    return tuple(
-        table for table in made if (table.counts[:, 1:, 1:].sum(axis=(1, 2)) > 0).sum() >= FEWEST
-    )
+    return np.stack([counts.get(group, none) for group in groups]).astype(np.int32)
 
 
 def join_cells(table: Calibration, cells: Cells) -> Calibration:
-    """The table with the cells of further groups, counted in its own bins."""
+    """The table with the cells of further groups, counted in its own bins.
+
+    Those of a time since ignition are added to the nearest time of the table.
+    """
     new = sorted(cells.counts)
     smoke, scores = zip(*(cells.counts[group] for group in new), strict=True)
+    hours = np.array([time.hour for time in table.times])
+    added = [_stacked({}, new) for _ in table.times]
+    for part in cells.times.values() if table.times else ():
+        nearest = int(np.argmin(np.abs(hours - part.hours / part.snapshots)))
+        added[nearest] += _stacked(part.counts, new)
     return replace(
         table,
         groups=(*table.groups, *new),
         counts=np.concatenate([table.counts, np.stack(smoke).astype(np.int32)]),
         scores=np.concatenate([table.scores, np.stack(scores).astype(np.int32)]),
-        times=_joined_times(table, cells, new),
-    )
-
-
-def _joined_times(table: Calibration, cells: Cells, new: Sequence[str]) -> tuple[TimeTable, ...]:
-    """Every time with the cells of new groups at the nearest time."""
-    hours = np.array([own.hour for own in table.times])
-    none = np.zeros((BINS, BINS), dtype=np.int32)
-    added = [np.stack([none] * len(new)) for _ in table.times]
-    for part in cells.times.values() if table.times else ():
-        nearest = int(np.argmin(np.abs(hours - part.hours / part.snapshots)))
-        for row, group in enumerate(new):
-            added[nearest][row] += part.counts.get(group, none).astype(np.int32)
-    return tuple(
-        replace(own, counts=np.concatenate([own.counts, more]))
-        for own, more in zip(table.times, added, strict=True)
+        times=tuple(
+            replace(time, counts=np.concatenate([time.counts, more]))
+            for time, more in zip(table.times, added, strict=True)
+        ),
     )
 
 
@@ -239,24 +249,6 @@ def check_groups(count: int, by: str) -> None:
             f"error bars need smoke of at least {FEWEST} {groups_in_words(by)} that a fit has not "
             f"seen, this one had {count}"
         )
-
-
-def _promise(lost: float, count: int) -> float:
-    """1 − (n ℓ + 1) / (n + 1), for a group exchangeable with these n: conformal risk control.
-
-    ℓ is the mean loss of the groups; the worst loss of the unknown group is 1.
-    """
-    return 1.0 - (count * lost + 1.0) / (count + 1.0)
-
-
-@lru_cache(maxsize=64)
-def _time_bands(table: Calibration, number: int, coverage: float) -> Bands:
-    return calibrated_bands(table.times[number].counts, table.scored, coverage)
-
-
-@lru_cache(maxsize=16)
-def _bands(table: Calibration, coverage: float) -> Bands:
-    return calibrated_bands(table.counts, table.scored, coverage)
 
 
 PARTS = 64

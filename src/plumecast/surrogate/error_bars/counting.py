@@ -6,11 +6,11 @@ The counts of blocks are added. Positions are smoke on the scale of the bins.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import reduce
 from operator import add
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
@@ -34,11 +34,6 @@ ABOVE = 3.0
 LEAST = 1e-6
 """Smallest smoke threshold of the bins, as a share of the largest smoke: a smaller one is a trace
 (data without a smoke floor), and bins down to it would be too wide."""
-
-
-def scored_threshold(tau: float, peak: float) -> float:
-    """The smoke threshold, at least a millionth of the largest smoke."""
-    return max(float(tau), LEAST * peak)
 
 
 def make_edges(tau: float, peak: float) -> Array:
@@ -97,39 +92,41 @@ class CellBins:
     hours: tuple[float, ...] = ()  # since ignition, that divide snapshots into times
 
     def count(self, block: xr.Dataset, predicted: Array, score: Array, observed: Array) -> Cells:
-        """Counts of (M, N) cells by the group of their row."""
+        """Counts of (M, N) cells by the group of their row, and by the time of their snapshot."""
         smoke, seen = to_numpy(predicted), to_numpy(observed)
         rows, columns = bin_numbers(smoke, self.edges), bin_numbers(seen, self.edges)
         levels = bin_numbers(to_numpy(score), score_edges()) if self.detects else rows
         size = SCORE_BINS if self.detects else BINS
-        groups = block[self.by].values.astype(str)
-        smoky = (seen > self.tau).astype(np.intp)
-        found = {}
-        for group in np.unique(groups).tolist():
-            own = groups == group
-            pairs = (rows[own] * BINS + columns[own]).ravel()
-            scored = (levels[own] * 2 + smoky[own]).ravel()
-            found[group] = (
-                np.bincount(pairs, minlength=BINS**2).reshape(BINS, BINS),
-                np.bincount(scored, minlength=2 * size).reshape(size, 2),
-            )
-        return Cells(self, found, self._by_time(block, groups, rows * BINS + columns))
+        names = block[self.by].values.astype(str)
+        pairs, scored = rows * BINS + columns, levels * 2 + (seen > self.tau).astype(np.intp)
 
-    def _by_time(self, block: xr.Dataset, groups: Array, pairs: Array) -> dict[int, Time]:
-        """(M, N) numbers of bins by the time of their snapshots; none if hours are unknown."""
-        hours = snapshot_hours(block) if self.hours else None
-        if hours is None:
-            return {}
-        times = np.searchsorted(self.hours, hours)
-        found: dict[int, Time] = {}
-        for number in np.unique(times).tolist():
-            counts = {}
-            for group in np.unique(groups[times == number]).tolist():
-                own = pairs[(times == number) & (groups == group)].ravel()
-                counts[group] = np.bincount(own, minlength=BINS**2).reshape(BINS, BINS)
-            here = hours[times == number]
-            found[number] = Time(float(here.sum()), int(here.size), counts)
-        return found
+        def by_group(cells: Array, chosen: Array, *shape: int) -> dict[str, Array]:
+            return {
+                group: np.bincount(
+                    cells[chosen & (names == group)].ravel(), minlength=math.prod(shape)
+                ).reshape(shape)
+                for group in np.unique(names[chosen]).tolist()
+            }
+
+        every = np.ones(names.size, dtype=bool)
+        smoke_counts = by_group(pairs, every, BINS, BINS)
+        score_counts = by_group(scored, every, size, 2)
+        times = {}
+        hours = snapshot_hours(block) if self.hours else None  # None where they are unknown
+        if hours is not None:
+            numbers = np.searchsorted(self.hours, hours)
+            for number in np.unique(numbers).tolist():
+                here = numbers == number
+                counts = by_group(pairs, here, BINS, BINS)
+                times[number] = Time(float(hours[here].sum()), int(here.sum()), counts)
+        both = {group: (smoke_counts[group], score_counts[group]) for group in smoke_counts}
+        return Cells(self, both, times)
+
+
+def _together(one: Mapping[Any, Any], other: Mapping[Any, Any]) -> dict[Any, Any]:
+    """Both by key; values that both have are added."""
+    added = {key: one[key] + value if key in one else value for key, value in other.items()}
+    return {**one, **added}
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,10 +138,8 @@ class Time:
     counts: dict[str, Array]  # (K, K) by predicted and observed bin
 
     def __add__(self, other: Time) -> Time:
-        total = dict(self.counts)
-        for group, cells in other.counts.items():
-            total[group] = total[group] + cells if group in total else cells
-        return Time(self.hours + other.hours, self.snapshots + other.snapshots, total)
+        counts = _together(self.counts, other.counts)
+        return Time(self.hours + other.hours, self.snapshots + other.snapshots, counts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,22 +153,23 @@ class Cells:
     def __add__(self, other: Cells) -> Cells:
         """Cells of both, in the same bins."""
         total = dict(self.counts)
-        for group, (smoke, scores) in other.counts.items():
+        for group, pair in other.counts.items():
             mine = total.get(group)
-            total[group] = (smoke, scores) if mine is None else (mine[0] + smoke, mine[1] + scores)
-        times = dict(self.times)
-        for number, part in other.times.items():
-            times[number] = times[number] + part if number in times else part
-        return Cells(self.bins, total, times)
+            total[group] = pair if mine is None else (mine[0] + pair[0], mine[1] + pair[1])
+        return Cells(self.bins, total, _together(self.times, other.times))
 
 
 def choose_bins(surrogate: Surrogate, tau: float, by: str) -> CellBins | None:
-    """Bins up to the largest training smoke; None for outputs that may be negative."""
-    peak = surrogate.training.get("ranges", {}).get("peak")
+    """Bins up to the largest training smoke; None for outputs that may be negative.
+
+    The smoke threshold is at least a millionth of the largest smoke.
+    """
+    ranges = surrogate.training.get("ranges", {})
+    peak = ranges.get("peak")
     if peak is None or not surrogate.nonnegative or not peak[1] > 0.0:
         return None
-    least = scored_threshold(tau, peak[1])
-    longest = surrogate.training.get("ranges", {}).get("hours", [0.0, 0.0])[1]
+    least = max(float(tau), LEAST * peak[1])
+    longest = ranges.get("hours", [0.0, 0.0])[1]
     hours = tuple(share * longest for share in TIMES) if longest > 0.0 else ()
     return CellBins(by, least, make_edges(least, peak[1]), surrogate.detects, hours)
 
@@ -181,6 +177,12 @@ def choose_bins(surrogate: Surrogate, tau: float, by: str) -> CellBins | None:
 def score_edges() -> Array:
     """(B − 1,) upper edges of the bins of the detection score but the last, (b / B)²."""
     return (np.arange(1, SCORE_BINS) / SCORE_BINS) ** 2
+
+
+def group_weights(counts: Array, scored: Array) -> Array:
+    """(G,) 1 / number of scored cells, so that every group counts once; 0 without such cells."""
+    cells = (counts * scored).sum(axis=(1, 2)).astype(np.float64)
+    return np.divide(1.0, cells, out=np.zeros_like(cells), where=cells > 0)
 
 
 def add_cells(blocks: Iterable[Cells | None]) -> Cells | None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import xarray as xr
@@ -63,6 +63,16 @@ def interval_name(field: str, output: str | None) -> str:
     return field if output is None else f"{field}_{output}"
 
 
+def _in_words(name: str, coverage: float) -> tuple[str, str]:
+    """What a set of cells means, and how often it holds."""
+    wrong = f"at most {100.0 * (1.0 - coverage):.4g} %"
+    meaning = {
+        CERTAIN: f"{wrong} of its cells have no smoke",
+        POSSIBLE: f"{wrong} of the smoky cells lie outside",
+    }[name]
+    return meaning, f"in {100.0 * coverage:.4g} % of new fires like those of training"
+
+
 def interval_fields(
     calibration: Calibration,
     smoke: xr.DataArray,
@@ -74,105 +84,75 @@ def interval_fields(
 
     The ends of a dose are those of a sum as large as dose / Δ.
     """
-    hours = _leading_hours(smoke)
-    low, high = calibration.interval(smoke.values.astype(np.float64), coverage, hours)
+    hours = None
+    if "hours" in smoke.coords and smoke["hours"].dims == smoke.dims[:1]:
+        labels = smoke["hours"].values
+        hours = labels.astype(np.float64) if labels.dtype.kind in "fiu" else None
+    ends = calibration.interval(smoke.values.astype(np.float64), coverage, hours)
     dose, smoke = predicted_dose(smoke), without_dose(smoke)
-    doses = (low, high)
+    doses = ends
     if dose is not None:
         spacing = checkpoint_hours(smoke)
         doses = calibration.interval(dose.values.astype(np.float64) / spacing, coverage, hours)
-    known = interval_attributes(calibration, coverage)
-    kept = {name: smoke.attrs[name] for name in ("units", "grid_mapping") if name in smoke.attrs}
-    of_dose = dose_attributes(smoke.attrs)
-    what = str(smoke.attrs.get("long_name", smoke.name))
-    fields: list[xr.DataArray] = []
-    ends = ((LOWER, low, doses[0], np.minimum), (UPPER, high, doses[1], np.maximum))
-    for name, values, own_dose, bound in ends:
-        rounded = bound(values.astype(smoke.dtype), smoke.values)  # rounding may cross the smoke
-        attrs = kept | of_dose | {"long_name": f"{name} end of the error bar of {what}"} | known
-        made = smoke.copy(data=rounded).drop_attrs(deep=False).assign_attrs(attrs)
-        fields.append(made.rename(interval_name(name, output)))
-        if dose is not None:
-            rounded = bound((spacing * own_dose).astype(smoke.dtype), dose.values)
-            fields[-1] = with_dose(fields[-1], rounded)
-    thresholds = calibration.footprint_thresholds(coverage)
-    promises = calibration.promised_footprint(coverage)
-    for name, threshold, promise in zip((CERTAIN, POSSIBLE), thresholds, promises, strict=True):
-        meaning = f"{_meaning(name, coverage)}, {_how_often(coverage)}"
-        own = known | {"promised_coverage": round(promise, 4), "comment": meaning}
-        present = (score.values > threshold).astype(np.int8)
-        field = smoke.copy(data=present).drop_attrs(deep=False)
-        made = field.assign_attrs(_set_attributes(name, threshold, kept, own))
-        fields.append(made.rename(interval_name(name, output)))
-    return {str(field.name): field for field in fields}
-
-
-def _leading_hours(smoke: xr.DataArray) -> np.ndarray | None:
-    """(M,) hours of the first dimension of smoke; None if they are unknown."""
-    if "hours" not in smoke.coords or smoke["hours"].dims != smoke.dims[:1]:
-        return None
-    hours = smoke["hours"].values
-    return hours.astype(np.float64) if hours.dtype.kind in "fiu" else None
-
-
-def interval_attributes(calibration: Calibration, coverage: float) -> dict[str, Any]:
-    """Coverage, the promised coverage, and the number of groups it rests on."""
-    return {
+    promise = {
         "coverage": float(coverage),
         "promised_coverage": round(calibration.promised(coverage), 4),
         "calibration_groups": calibration.smoky_groups,
         "calibrated_by": calibration.by,
     }
-
-
-def _set_attributes(
-    name: str, threshold: float, kept: Mapping[str, Any], known: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Attributes of a set of cells; an infinite threshold, of an empty set, is left out."""
-    attrs = {key: value for key, value in kept.items() if key == "grid_mapping"}
-    attrs |= {
-        "long_name": f"smoke is {name.removesuffix('_smoke')}",
-        "units": "1",
-        "flag_values": np.array([0, 1], dtype=np.int8),
-        "flag_meanings": "no yes",
-    }
-    if np.isfinite(threshold):
-        attrs["decision_threshold"] = threshold
-    return attrs | dict(known)
+    kept = {name: smoke.attrs[name] for name in ("units", "grid_mapping") if name in smoke.attrs}
+    what = str(smoke.attrs.get("long_name", smoke.name))
+    fields: list[xr.DataArray] = []
+    bounds = (np.minimum, np.maximum)
+    for name, values, of_dose, bound in zip((LOWER, UPPER), ends, doses, bounds, strict=True):
+        rounded = bound(values.astype(smoke.dtype), smoke.values)  # rounding may cross the smoke
+        attrs = kept | dose_attributes(smoke.attrs)
+        attrs |= {"long_name": f"{name} end of the error bar of {what}"} | promise
+        made = smoke.copy(data=rounded).drop_attrs(deep=False).assign_attrs(attrs)
+        fields.append(made.rename(interval_name(name, output)))
+        if dose is not None:
+            rounded = bound((spacing * of_dose).astype(smoke.dtype), dose.values)
+            fields[-1] = with_dose(fields[-1], rounded)
+    thresholds = calibration.footprint_thresholds(coverage)
+    promises = calibration.promised_footprint(coverage)
+    for name, threshold, promised in zip((CERTAIN, POSSIBLE), thresholds, promises, strict=True):
+        attrs = {key: value for key, value in kept.items() if key == "grid_mapping"}
+        attrs |= {
+            "long_name": f"smoke is {name.removesuffix('_smoke')}",
+            "units": "1",
+            "flag_values": np.array([0, 1], dtype=np.int8),
+            "flag_meanings": "no yes",
+        }
+        if np.isfinite(threshold):  # that of an empty set is not
+            attrs["decision_threshold"] = threshold
+        attrs |= promise | {"promised_coverage": round(promised, 4)}
+        attrs["comment"] = ", ".join(_in_words(name, coverage))
+        field = smoke.copy(data=(score.values > threshold).astype(np.int8))
+        made = field.drop_attrs(deep=False).assign_attrs(attrs)
+        fields.append(made.rename(interval_name(name, output)))
+    return {str(field.name): field for field in fields}
 
 
 def promise_text(calibration: Calibration, coverage: float) -> str:
     """What error bars of this coverage promise, in words."""
-    count = calibration.smoky_groups
-    promised = np.floor(100.0 * calibration.promised(coverage) + 1e-9) / 100.0
-    groups = groups_in_words(calibration.by)
+    wanted = f"{100.0 * coverage:.4g} %"
+    groups = f"{calibration.smoky_groups} {groups_in_words(calibration.by)}"
     text = (
-        f"error bars calibrated on {count} {groups}, to contain {_percent(coverage)} of the smoky "
-        f"cells of new fires like these in the mean; {_percent(promised)} can be promised"
+        f"error bars calibrated on {groups}, to contain {wanted} of the smoky cells of new fires "
+        f"like these in the mean; {_promised(calibration.promised(coverage))}"
     )
     if calibration.most_promised() < coverage:
-        return f"{text}; no error bars from {count} {groups} can promise {_percent(coverage)}"
+        return f"{text}; no error bars from {groups} can promise {wanted}"
     return text
+
+
+def _promised(share: float) -> str:
+    return f"{np.floor(100.0 * share + 1e-9):.4g} % can be promised"
 
 
 def sets_text(calibration: Calibration, coverage: float) -> str:
     """What certain and possible smoke mean, in one line."""
-    meanings = "; ".join(f"{name}: {_meaning(name, coverage)}" for name in (CERTAIN, POSSIBLE))
-    promise = np.floor(100.0 * min(calibration.promised_footprint(coverage)) + 1e-9) / 100.0
-    return f"{meanings}; each {_how_often(coverage)} ({_percent(promise)} can be promised)"
-
-
-def _meaning(name: str, coverage: float) -> str:
-    most = f"at most {_percent(1.0 - coverage)}"
-    return {
-        CERTAIN: f"{most} of its cells have no smoke",
-        POSSIBLE: f"{most} of the smoky cells lie outside",
-    }[name]
-
-
-def _how_often(coverage: float) -> str:
-    return f"in {_percent(coverage)} of new fires like those of training"
-
-
-def _percent(share: float) -> str:
-    return f"{100.0 * share:.4g} %"
+    certain, possible = (_in_words(name, coverage) for name in (CERTAIN, POSSIBLE))
+    promise = _promised(min(calibration.promised_footprint(coverage)))
+    meanings = f"{CERTAIN}: {certain[0]}; {POSSIBLE}: {possible[0]}"
+    return f"{meanings}; each {certain[1]} ({promise})"

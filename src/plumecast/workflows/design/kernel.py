@@ -30,7 +30,7 @@ from plumecast.base.names import FIRE
 from plumecast.compute.arrays import Array, to_complex
 from plumecast.compute.blocks import row_blocks, sampled_rows
 from plumecast.compute.linalg import cholesky, solve_lower
-from plumecast.data.covariates import own_winds, read_wind
+from plumecast.data.covariates import own_winds, read_wind, weather_known
 from plumecast.data.layout import fit_layout
 from plumecast.operators.carried.transport import plan_transport
 from plumecast.operators.family import ComputedFields, Conditions
@@ -47,7 +47,6 @@ from plumecast.surrogate.fit_lifted import grid_spacing, wind_frame_of
 from plumecast.surrogate.weather import (
     fire_history,
     fuel_loads,
-    weather_known,
     weather_series,
 )
 
