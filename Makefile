@@ -20,7 +20,7 @@ VERSIONS := tests/data tests/surrogate/test_surrogate.py tests/surrogate/test_fi
 LOCK     := --universal --python-version 3.11 --no-annotate --no-header
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check test cover docs slow fuzz audit bench peers cluster oldest oldest-environment newest newest-environment lock release clean
+.PHONY: help demo check test cover test-most test-cluster docs slow fuzz audit bench peers cluster oldest oldest-environment newest newest-environment lock release clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 10
@@ -53,16 +53,23 @@ check: $(READY)  ## lint, types, import layers
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# Tests of clusters run in a process of their own: their threads outlive them and HDF5 is not
-# thread-safe.
-test: $(READY)  ## the tests, and the 25 slowest of them
-	$(TEST_ENV) $(BIN)/python -m pytest -n auto --ignore=tests/cluster --durations=25
-	$(TEST_ENV) $(BIN)/python -m pytest tests/cluster --durations=25
+# Tests of clusters run in a process of their own, beside the others: their threads outlive them and
+# HDF5 is not thread-safe. `make docs` runs the tutorials and `make release` the tests of the wheel.
+TESTS := tests --ignore=tests/cluster --ignore=tests/e2e/test_tutorials.py --ignore=tests/e2e/test_wheel.py
 
-# `make docs` runs the tutorials and `make release` the tests of the wheel: CI does not run them twice.
-cover: $(READY)  ## the tests but for those of tutorials and wheel, with at least 90 % branch coverage
-	$(TEST_ENV) $(BIN)/python -m pytest -n auto --ignore=tests/cluster --ignore=tests/e2e/test_tutorials.py --ignore=tests/e2e/test_wheel.py --durations=25 --cov --cov-report=
-	$(TEST_ENV) $(BIN)/python -m pytest tests/cluster --durations=25 --cov --cov-append --cov-fail-under=90
+test: $(READY)  ## the tests, and the 25 slowest of them
+	$(MAKE) --no-print-directory -j2 --output-sync=target test-most test-cluster
+
+cover: $(READY)  ## the tests with at least 90 % branch coverage
+	$(MAKE) --no-print-directory -j2 --output-sync=target test-most test-cluster COVER="--cov --cov-report="
+	$(BIN)/python -m coverage combine .coverage.most .coverage.cluster
+	$(BIN)/python -m coverage report --fail-under=90
+
+test-most:
+	$(TEST_ENV) COVERAGE_FILE=.coverage.most $(BIN)/python -m pytest $(TESTS) -n auto --dist loadfile --durations=25 $(COVER)
+
+test-cluster:
+	$(TEST_ENV) COVERAGE_FILE=.coverage.cluster $(BIN)/python -m pytest tests/cluster --durations=5 $(COVER)
 
 # Tutorials call plumecast as a reader would, so it must be found. Their results are kept until
 # their text changes; `make clean` forgets them.
@@ -128,4 +135,4 @@ release: $(READY)  ## build sdist and wheel into dist/, check them, try the whee
 	PLUMECAST_WHEEL="$$(ls dist/*.whl)" $(TEST_ENV) $(BIN)/python -m pytest tests/e2e/test_wheel.py
 
 clean:  ## remove the environment and caches
-	rm -rf $(VENV) .venv-oldest .venv-newest dist docs/_build .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) .venv-oldest .venv-newest dist docs/_build .coverage* .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

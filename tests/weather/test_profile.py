@@ -11,6 +11,7 @@ from plumecast.simulator import weather as simulated
 from plumecast.weather.options import DefaultProfile
 from plumecast.weather.profile import (
     HEIGHTS,
+    VEER,
     complete_profile,
     default_depth,
     log_law_ratio,
@@ -35,7 +36,7 @@ def test_the_profile_is_the_simulators_up_to_its_boundary_layer(hour):
         heights,
         local_hour=simulated.IGNITION_LOCAL_HOUR + hour,
         depth=depth,
-        veer=simulated.VEER,
+        veer=VEER,
     )
     np.testing.assert_allclose(np.hypot(*found), np.hypot(*expected), rtol=1e-3)
     turned = np.rad2deg(np.arctan2(*found) - np.arctan2(*expected))

@@ -221,16 +221,16 @@ def finite(value: Any) -> Any:
 
 def flush_files(paths: Iterable[Path]) -> None:
     """Write files, and the names in folders, from the system's memory to the disk."""
-
-    def flush(path: Path) -> None:
-        if path.is_dir():
-            flush_folder(path)
-        elif path.is_file():
-            with path.open("r+b") as file:
-                os.fsync(file.fileno())
-
     with ThreadPoolExecutor(_FLUSHES) as threads:
-        list(threads.map(flush, paths))
+        list(threads.map(_flush, paths))
+
+
+def _flush(path: Path) -> None:
+    if path.is_dir():
+        flush_folder(path)
+    elif path.is_file():
+        with path.open("r+b") as file:
+            os.fsync(file.fileno())
 
 
 def flush_folder(path: Path) -> None:
