@@ -19,7 +19,8 @@ from pathlib import Path
 
 from tools.fuzz.trials import FAILURES, Target, run_target, run_trial
 
-TARGETS = ("models", "rasters", "geotiff", "wrf", "stores", "settings", "kills", "races")
+TARGETS = ("models", "rasters", "geotiff", "wrf", "stores", "settings", "kills", "races",
+           "semantics", "wrf_meaning")  # fmt: skip
 """Modules of this folder; each has a Target named TARGET."""
 
 _VERDICTS = ("refused", "unchanged", "found", "legitimate", *FAILURES)
