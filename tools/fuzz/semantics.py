@@ -161,9 +161,7 @@ def _number(value: Any) -> float:
     return np.nan if value is None else float(value)
 
 
-def _field(
-    fire: Path, model: Path, common: list[Any], folder: Path
-) -> tuple[int, str, np.ndarray]:
+def _field(fire: Path, model: Path, common: list[Any], folder: Path) -> tuple[int, str, np.ndarray]:
     out = folder / "dose.nc"
     code, printed = run_command(["predict", model, fire, *common, "--quantity", "dose", "-o", out])
     if code:
@@ -251,7 +249,13 @@ def _other_raster_unit(made: Inputs, rng: random.Random) -> None:
 
 def _other_raster_form(made: Inputs, rng: random.Random) -> None:
     made.raster |= rng.choice(
-        ({"centre": True}, {"nodata": -1.0}, {"tiff": True}, {"nodata": -32768.0}, {"name": "Fire 7"})
+        (
+            {"centre": True},
+            {"nodata": -1.0},
+            {"tiff": True},
+            {"nodata": -32768.0},
+            {"name": "Fire 7"},
+        )
     )
 
 

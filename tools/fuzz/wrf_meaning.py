@@ -180,7 +180,7 @@ def attempt(originals: Path, scratch: Path, rng: random.Random) -> str | tuple[s
     change(runs, rng)
     units = {name: _units(runs, name) for name in OTHER_UNITS}
     name = f"{change.__name__[1:]} {[unit for key, unit in units.items() if unit != LABELS[key]]}"
-    code, printed, stored = answer(runs, scratch / "out.zarr")
+    _, printed, stored = answer(runs, scratch / "out.zarr")
     if stored is None:
         named = "error:" in printed and "Traceback" not in printed  # a line for each run
         return (REFUSED if named else TRACEBACK), f"{name}\n{printed}"
