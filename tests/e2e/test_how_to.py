@@ -179,14 +179,18 @@ def test_solar_plants(tmp_path, follow_page):
 def test_smoke_at_my_towns(tmp_path, follow_page):
     ensemble = make_snapshots(fires=60, checkpoints=3, seed=1)
     parts = [ensemble.isel(snapshot=slice(*rows)) for rows in ((0, 60), (60, 108), (108, 180))]
-    pc.fit_surrogate(parts[0], "paper-linear").save(tmp_path / "smoke.plume")
+    trained = pc.train_surrogate(parts[0], preset="paper-linear", split=None)
+    trained.save(tmp_path / "smoke.plume")
     export_snapshots(parts[1], tmp_path / "truth.zarr")
     export_snapshots(parts[2].drop_vars("smoke"), tmp_path / "fires.zarr")
     printed = follow_page("smoke-at-my-towns.md")
-    assert "contain the sampling of fires only" in printed
+    assert "contain the sampling of fires and the surrogate's error, calibrated on" in printed
     assert "and 8 with true smoke" in printed
+    rows = (tmp_path / "each-fire.csv").read_text().splitlines()
+    assert len(rows) == 1 + 24 * 4
+    assert sum(row.startswith("fire-") and "outside the grid" in row for row in rows) == 24
     assert "correlation of true and predicted smoke" in printed
-    assert (tmp_path / "towns-smoke.csv").read_text().count("\n") == 5
+    assert (tmp_path / "towns-smoke.csv").read_text().count("\n") == 6
     names = {path.name for path in tmp_path.glob("maps_*.tif")}
     assert {"maps_exceedance_upper_35.tif", "maps_mean_smoke_correlation.tif"} <= names
     assert "µg m⁻³ per person" in printed

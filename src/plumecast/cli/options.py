@@ -61,6 +61,11 @@ PRECISION = typer.Option("float64", help="Arithmetic: float64, or float32 for sp
 POINTS = typer.Option(
     None, help="Table (CSV) of places: name; lat and lon, or x and y; optionally population."
 )
+POINTS_OUT = typer.Option(
+    None,
+    help="With --points: also write the table to this file, .csv, .json or .nc.",
+    show_default=False,
+)
 
 
 def variable_options(

@@ -63,6 +63,7 @@ class Places:
     numbers: Mapping[str, np.ndarray]  # (P,) by column of the table, NaN where left out
     source: str  # the file, for messages
     lines: tuple[int, ...] = ()  # (P,) number of each line in the file
+    outside: tuple[str, ...] = ()  # names of further places, which lie outside the grid
 
     def __len__(self) -> int:
         """Number of places."""
@@ -79,7 +80,9 @@ class Places:
         return picked.assign_coords(place=("place", list(self.names)))
 
 
-def read_places(table: str | Path, like: xr.Dataset | xr.DataArray) -> Places:
+def read_places(
+    table: str | Path, like: xr.Dataset | xr.DataArray, *, keep: bool = False
+) -> Places:
     """Places of a CSV table on the grid of `like`.
 
     Parameters
@@ -90,13 +93,16 @@ def read_places(table: str | Path, like: xr.Dataset | xr.DataArray) -> Places:
         unit, such as `capacity_kw`, `x (km)` or `elevation [ft]`; without one, lengths are metres.
     like
         Dataset or field with the grid, such as an opened store or `Surrogate.grid`.
+    keep
+        Places outside the grid are kept by name, in `Places.outside`, unless all of them are;
+        otherwise one of them raises.
 
     Returns
     -------
     Places
         The names, the cell that each place lies in and the numbers of the table.
     """
-    return _locate(read_table(table, FORMAT), like)
+    return _locate(read_table(table, FORMAT), like, keep=keep)
 
 
 def places_of_text(text: str, like: xr.Dataset | xr.DataArray) -> Places:
@@ -104,7 +110,7 @@ def places_of_text(text: str, like: xr.Dataset | xr.DataArray) -> Places:
     return _locate(parse_table(text, FORMAT), like)
 
 
-def _locate(table: Table, like: xr.Dataset | xr.DataArray) -> Places:
+def _locate(table: Table, like: xr.Dataset | xr.DataArray, *, keep: bool = False) -> Places:
     pairs = [pair for pair in _PAIRS if set(pair) & set(table.headers)]
     if len(pairs) != 1 or not set(pairs[0]) <= set(table.headers):
         raise PlumecastError(
@@ -117,7 +123,10 @@ def _locate(table: Table, like: xr.Dataset | xr.DataArray) -> Places:
         rows, columns = _cells_of(grid, numbers["x"], numbers["y"])
     else:
         rows, columns = _geographic_cells(like, grid, numbers["lat"], numbers["lon"], table.source)
-    _check_inside(table, rows, grid, like)
+    inside = rows >= 0
+    if not (keep and inside.any()):
+        _check_inside(table, rows, grid, like)
+    rows, columns = rows[inside], columns[inside]
     if "x" in table and rows.size > 1 and not rows.any() and not columns.any():
         warnings.warn(
             f"{table.source}: all {rows.size} places lie in the cell at the lower left corner of "
@@ -131,7 +140,18 @@ def _locate(table: Table, like: xr.Dataset | xr.DataArray) -> Places:
     if like["x"].values[0] > like["x"].values[-1]:
         columns = grid.nx - 1 - columns
     cells = rows * grid.nx + columns
-    return Places(table.texts["name"], cells, rows, columns, numbers, table.source, table.lines)
+    kept = np.flatnonzero(inside)
+    names = table.texts["name"]
+    return Places(
+        tuple(names[place] for place in kept),
+        cells,
+        rows,
+        columns,
+        {name: values[kept] for name, values in numbers.items()},
+        table.source,
+        tuple(table.lines[place] for place in kept),
+        tuple(names[place] for place in np.flatnonzero(~inside)),
+    )
 
 
 def _cells_of(grid: Grid, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -176,9 +176,10 @@ def evaluate_points(
     surrogate, fires, reading, statistics, truth, weather, resources, notify
         As for `ensemble_statistics`.
     places
-        A table (`read_places`), or what was read from it.
+        A table (`read_places`), or what was read from it. The attribute `places_outside` names
+        those outside the grid, which have no values.
     """
-    at = places if isinstance(places, Places) else read_places(places, surrogate.grid)
+    at = places if isinstance(places, Places) else read_places(places, surrogate.grid, keep=True)
     request = request_of(surrogate, reading, statistics, corrected=truth is not None)
     true_fires = None if truth is None else open_truth(surrogate, truth)
     paired = None

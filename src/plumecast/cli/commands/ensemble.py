@@ -10,7 +10,7 @@ import numpy as np
 import typer
 import xarray as xr
 
-from plumecast.base.errors import ArgumentError, PlumecastError
+from plumecast.base.errors import PlumecastError
 from plumecast.base.names import shown_units
 from plumecast.base.paths import check_output
 from plumecast.cli.fire_options import (
@@ -26,6 +26,7 @@ from plumecast.cli.fire_options import (
 from plumecast.cli.options import (
     MODEL,
     POINTS,
+    POINTS_OUT,
     Given,
     ResourceOptions,
     reading_of,
@@ -44,11 +45,11 @@ from plumecast.workflows.export import FORMATS, export_statistics, geotiff_names
 from plumecast.workflows.fires.sources import Fires, FireSource
 from plumecast.workflows.statistics.point_table import (
     EVERYONE,
+    check_points_out,
     never_smoky,
     printed_rows,
     write_points,
 )
-from plumecast.workflows.statistics.point_table import FORMATS as TABLES
 from plumecast.workflows.statistics.request import Statistics
 
 FEW_TRUE = 32
@@ -87,11 +88,7 @@ def command(
         show_default=False,
     ),
     points: Path = POINTS,
-    points_out: Path = typer.Option(
-        None,
-        help="With --points: also write the table to this file, .csv, .json or .nc.",
-        show_default=False,
-    ),
+    points_out: Path = POINTS_OUT,
     rasters: Given,
     drawn: Given,
     wind: Given,
@@ -128,7 +125,7 @@ def command(
             f"{names[0]}"
         )
     surrogate = surrogate if output is None else surrogate.output(output)
-    places = None if points is None else read_places(points, surrogate.grid)
+    places = None if points is None else read_places(points, surrogate.grid, keep=True)
     if bool(stores) == (drawn["simulate"] is not None):
         raise PlumecastError("give either stores or rasters of fires, or --simulate with a number")
     check_simulate(drawn, wind, rasters=reader.reads_rasters)
@@ -175,12 +172,9 @@ def _check_outputs(
 ) -> None:
     if out is None and points is None:
         raise PlumecastError("give --out for the statistics of every cell, or --points, or both")
-    if points is None and points_out is not None:
-        raise ArgumentError("points_out", points_out, problem="needs --points, a table of places")
+    check_points_out(points, points_out, inputs)
     if out is not None:
         check_output(out, endings=FORMATS, overwrite=False, inputs=inputs)
-    if points_out is not None:
-        check_output(points_out, endings=TABLES, overwrite=False, inputs=inputs)
 
 
 def _say_what(made: xr.Dataset, *, detailed: bool) -> None:

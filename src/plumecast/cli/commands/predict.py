@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import typer
+import xarray as xr
 
+from plumecast.base.checkpoints import MOST_STEPS
 from plumecast.base.errors import ArgumentError, PlumecastError
 from plumecast.base.paths import check_output
 from plumecast.cli.fire_options import (
@@ -21,15 +23,18 @@ from plumecast.cli.fire_options import (
 from plumecast.cli.options import (
     CHECKPOINT_INTERVAL,
     MODEL,
+    POINTS,
+    POINTS_OUT,
     PRECISION,
     Given,
     ResourceOptions,
     with_options,
 )
-from plumecast.cli.show import history, note, say, wrote
+from plumecast.cli.show import count, history, note, say, table, wrote
 from plumecast.data.store import open_snapshots
 from plumecast.scores.quantities import QUANTITIES
 from plumecast.scores.reading import OF_SEVERAL, WrittenQuantity, read_as, variable_name
+from plumecast.sources.places import Places, read_places
 from plumecast.sources.rasters import find_rasters
 from plumecast.surrogate.error_bars.interval import (
     INTERVAL_FIELDS,
@@ -42,6 +47,7 @@ from plumecast.surrogate.error_bars.interval import (
 )
 from plumecast.surrogate.load import load_surrogate
 from plumecast.surrogate.surrogate import Surrogate
+from plumecast.workflows.at_places import HOUR, smoke_at_places
 from plumecast.workflows.bluesky import NAMES, export_bluesky, read_clock, recorded_time
 from plumecast.workflows.export import (
     FOOTPRINT,
@@ -51,6 +57,11 @@ from plumecast.workflows.export import (
 )
 from plumecast.workflows.fires.sources import Overrides
 from plumecast.workflows.predict import predict_store
+from plumecast.workflows.statistics.point_table import (
+    check_points_out,
+    printed_rows,
+    write_points,
+)
 
 
 @with_options(rasters=raster_options, wind=wind_options, compute=ResourceOptions)
@@ -60,11 +71,15 @@ def command(
         help="A snapshot store; or, with --format or --unit, rasters.", show_default=False
     ),
     out: Path = typer.Option(
-        ...,
+        None,
         "--out",
         "-o",
-        help="Where to write: .nc, .zarr or .tif; with --names bluesky, a new folder.",
+        help="Where to write: .nc, .zarr or .tif; with --names bluesky, a new folder. May be left "
+        "out with --points.",
+        show_default=False,
     ),
+    points: Path = POINTS,
+    points_out: Path = POINTS_OUT,
     footprint: bool = typer.Option(
         False,
         help="Also write where smoke is present: above the decision threshold chosen in training.",
@@ -72,7 +87,7 @@ def command(
     interval: float = typer.Option(
         None,
         help="Also write error bars with this coverage, such as 0.9: lower, upper, certain_smoke "
-        "and possible_smoke.",
+        "and possible_smoke; with --points, the interval of each value.",
     ),
     *,
     rasters: Given,
@@ -116,23 +131,53 @@ def command(
     everywhere in the one, and hardly anywhere outside of the other. The command prints what the
     number of training ignitions can promise.
 
+    With --points, prints a row for each fire and place: whether and when smoke arrives, the highest
+    hourly mean, the dose and the mean of each day since ignition, of the column of air. Fires are
+    then predicted at every hour until their last one, or the last of --hours. --points-out writes
+    the same. Places outside the grid have rows that say so.
+
     Example: `plumecast predict smoke.plume fires.zarr -o smoke.nc` or
+    `plumecast predict smoke.plume fires.zarr --points towns.csv --interval 0.9` or
     `plumecast predict smoke.plume runs/*.asc --format farsite --hours 6,12 -o smoke.tif`
     """
-    by_clock = _by_clock(names, out, quantity=quantity, footprint=footprint, bars=interval)
+    inputs = [model, rasters["fuels"], points, *fires]
+    check_points_out(points, points_out, inputs)
+    if out is None:
+        of_fields = {"footprint": footprint or None, "quantity": quantity}
+        _check_points_alone(points, of_fields | {"names": None if names == NAMES[0] else names})
+    by_clock = out is not None and _by_clock(
+        names, out, quantity=quantity, footprint=footprint, bars=interval
+    )
     reader = FireReader(rasters)
     ignition_time = wind["ignition"]
     if by_clock and (ignition_time is not None or reader.reads_rasters):
         read_clock(ignition_time)
     elif by_clock:
         read_clock(recorded_time(open_snapshots(_store(fires), fields=[])))
-    check_output(
-        out, "folder" if by_clock else "file", endings=() if by_clock else FORMATS,
-        overwrite=False, inputs=[model, rasters["fuels"], *fires],
-    )  # fmt: skip
+    if out is not None:
+        check_output(
+            out, "folder" if by_clock else "file", endings=() if by_clock else FORMATS,
+            overwrite=False, inputs=inputs,
+        )  # fmt: skip
     air = at_time_of_file(wind, ignition_time) if by_clock else wind
     reader = replace(reader, weather=read_weather_options(air))
     surrogate = load_surrogate(model).on_device(compute.device, precision)
+    if points is not None:
+        asked: dict[str, Any] = {"interval": interval, "checkpoint_interval": checkpoint_interval}
+        where = read_places(points, surrogate.grid, keep=True)
+        promised = _promise(surrogate, model, interval)
+        changes = Overrides(reader.hours or None, HOUR, rasters["fuels"], rasters["drought"])
+        asked["notify"] = reader.notices.append if out is None else lambda notice: None
+        with compute.resources("predicting") as resources:
+            asked["resources"] = replace(resources, device="cpu")  # the surrogate is on its device
+            told = _at_places(surrogate, fires, where, reader, changes, asked)
+        _show_places(told, promised)
+        if points_out is not None:
+            wrote(write_points(told, points_out), "the table of places")
+    if out is None:
+        reader.note_use(surrogate)
+        reader.finish(done=told.sizes["fire"])
+        return
     keep = not by_clock and out.suffix != ".tif"
     outputs = {field.name: field.attrs for field in surrogate.outputs.fields}
     reading = read_as(outputs, "dose" if by_clock else quantity, checkpoint_interval)
@@ -185,6 +230,71 @@ def command(
     if out.suffix == ".tif" and written.snapshots and not written.has_crs:
         note("the surrogate's grid has no coordinate system, so the files have none")
     reader.finish(done=written.snapshots)
+
+
+def _check_points_alone(points: Path | None, of_fields: Mapping[str, Any]) -> None:
+    """Raise if neither fields nor places are asked for, or options of fields without them."""
+    if points is None:
+        raise PlumecastError("give --out for the smoke of every cell, or --points, or both")
+    for name, value in of_fields.items():
+        if value is not None:
+            problem = "is of the smoke of every cell"
+            raise ArgumentError(name, value, "give --out too, or leave it out", problem=problem)
+
+
+def _at_places(
+    surrogate: Surrogate,
+    fires: list[str],
+    places: Places,
+    reader: FireReader,
+    changes: Overrides,
+    asked: dict[str, Any],
+) -> xr.Dataset:
+    """What each fire brings to each place; files that cannot be read are problems of the reader."""
+    if not reader.reads_rasters:
+        asked = asked | {"weather": reader.weather}
+        return smoke_at_places(surrogate, _store(fires), places, changes, **asked)
+    try:
+        rasters = reader.read(surrogate, fires, step=HOUR)
+        return smoke_at_places(surrogate, rasters, places, **asked)
+    except PlumecastError:
+        if reader.problems:  # of every file
+            reader.finish(done=0)
+        raise
+
+
+MOST_ROWS = 60
+"""Rows of a table that are printed."""
+
+
+def _show_places(told: xr.Dataset, promised: Sequence[str]) -> None:
+    """The table, what its numbers are, and what its intervals promise."""
+    titles, rows = printed_rows(told)
+    said = f"{count(told.sizes['fire'], 'fire')} at {count(told.sizes['place'], 'place')}"
+    table(f"smoke of {said}", titles, rows[:MOST_ROWS])
+    if len(rows) > MOST_ROWS:
+        say(f"… and {len(rows) - MOST_ROWS} more rows; --points-out writes all of them")
+    say(
+        f"{told.attrs['smoke']}: concentrations are means over the column of air; hours and days "
+        "are those since ignition, and peaks are hourly means"
+    )
+    if "footprint" not in told:
+        note(
+            "the surrogate has no decision threshold, so that it does not tell whether and when "
+            "smoke arrives; train it again, without --folds 0"
+        )
+    if (longest := told.attrs["longest_step_hours"]) > HOUR + 1e-6:
+        note(
+            f"fires are followed in at most {MOST_STEPS} steps: peaks of the longest one "
+            f"are means of {longest:.3g} h"
+        )
+    for line in promised:
+        say(line)
+    if promised:
+        say(
+            "intervals of peaks and of daily means are the relative error bars of the dose at that "
+            "hour; arrival: from the first hour of possible smoke to that of certain smoke"
+        )
 
 
 CLOCK = (

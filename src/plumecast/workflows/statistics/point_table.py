@@ -1,23 +1,42 @@
-"""The statistics at places as a table: to print, and as CSV, JSON or NetCDF."""
+"""Smoke at places as a table: to print, and as CSV, JSON or NetCDF.
+
+The answers are statistics of many fires, with a row for each place, or single fires (dimension
+`fire`), with a row for each fire and place.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
+from plumecast.base.errors import ArgumentError
 from plumecast.base.files import atomic_write
+from plumecast.base.names import shown_units
+from plumecast.base.paths import check_output
 from plumecast.base.tables import write_table
+from plumecast.surrogate.guards import EXTRAPOLATES, flag_meanings
 from plumecast.workflows.export import write_netcdf
 
 FORMATS = (".csv", ".json", ".nc")
 
+FIRE = "fire"
+"""Dimension of answers for single fires."""
+
 ROWS = "places_table"
 """Key of the rows in a JSON file, beside the attributes."""
+
+FIRE_ROWS = "fires_at_places"
+"""Key of the rows of single fires."""
+
+OUTSIDE = "places_outside"
+"""Attribute with the names of places outside the grid, which have rows without values."""
+
+OUTSIDE_NOTE = "outside the grid"
 
 EVERYONE = "all people"
 """Name of the last row: the mean per person, and the share of persons above each threshold."""
@@ -26,8 +45,11 @@ EVERYONE = "all people"
 def point_columns(statistics: xr.Dataset) -> dict[str, np.ndarray]:
     """Columns of the table by name, each with its interval as `…_lower` and `…_upper`.
 
-    The last row is for all people, if the population is known.
+    The last row is for all people, if the population is known. Places outside the grid have rows
+    without values and a column `note` that says so.
     """
+    if FIRE in statistics.dims:
+        return _fire_columns(statistics)
     columns: dict[str, np.ndarray] = {"name": statistics["place"].values.astype(str)}
     if "population" in statistics.coords:
         columns["population"] = statistics["population"].values
@@ -39,11 +61,77 @@ def point_columns(statistics: xr.Dataset) -> dict[str, np.ndarray]:
             columns[f"{name}_correlation"] = one[f"{variable}_correlation"].values
             flags = one[f"{variable}_corrected"].values
             columns[f"{name}_estimator"] = np.where(flags == 1, "control variate", "Monte Carlo")
+    columns = _with_outside(columns, statistics)
     if "exposure" not in statistics:
         return columns
     last = _everyone(statistics)
     return {
         name: np.append(values.astype(object), last.get(name, ""))
+        for name, values in columns.items()
+    }
+
+
+def _fire_columns(answers: xr.Dataset) -> dict[str, np.ndarray]:
+    """Columns of single fires: (fire, place) values, one fire below the other."""
+    shape = answers.sizes[FIRE], answers.sizes["place"]
+    by_place = {"name": answers["place"].values.astype(str)}
+    if "population" in answers.coords:
+        by_place["population"] = answers["population"].values
+    columns = {name: np.broadcast_to(values, shape) for name, values in by_place.items()}
+    if "footprint" in answers:
+        words = np.array(answers["footprint"].attrs["flag_meanings"].split())
+        columns["footprint"] = words[answers["footprint"].values]
+    for name, variable, chosen, endings in _of_fires(answers):
+        for ending in endings:
+            values = answers[variable + ending].sel(chosen)
+            columns[name + ending] = values.transpose(FIRE, "place").values
+    columns = _with_outside(columns, answers)
+    flags = [flag_meanings(int(bits)) for bits in answers[EXTRAPOLATES].values]
+    of_fire = {
+        "fire": answers[FIRE].values.astype(str),
+        "hours": answers["hours"].values,
+        "extrapolates": np.array(flags),
+    }
+    shape = columns["name"].shape
+    named = {
+        name: np.broadcast_to(values[:, None], shape).ravel() for name, values in of_fire.items()
+    }
+    first, last = ({"fire": named["fire"]}, {n: v for n, v in named.items() if n != "fire"})
+    return first | {name: values.ravel() for name, values in columns.items()} | last
+
+
+def _of_fires(answers: xr.Dataset) -> Iterator[tuple[str, str, dict[str, int], tuple[str, ...]]]:
+    """Name of the column with its unit, variable, its day, and the endings of its interval."""
+    named: list[tuple[str, str, dict[str, int]]] = [
+        ("arrival_h", "arrival", {}),
+        ("peak_ug_m3", "peak", {}),
+        ("peak_hour", "peak_hour", {}),
+        ("dose_ug_m3_h", "dose", {}),
+    ]
+    named += [
+        (f"day_{day}_ug_m3", "daily_mean", {"day": int(day)}) for day in answers["day"].values
+    ]
+    for name, variable, chosen in named:
+        endings = tuple(e for e in ("", "_lower", "_upper") if variable + e in answers)
+        if endings:
+            yield name, variable, chosen, endings
+
+
+def _with_outside(columns: dict[str, np.ndarray], answers: xr.Dataset) -> dict[str, np.ndarray]:
+    """Columns (…, place) with the places outside the grid after the others, and a note of them."""
+    outside = np.atleast_1d(answers.attrs.get(OUTSIDE, ())).tolist()  # a file has one as text
+    if not outside:
+        return columns
+    lead = columns["name"].shape[:-1]
+    columns = {**columns, "note": np.full(columns["name"].shape, "")}
+
+    def added(name: str) -> np.ndarray:
+        texts = {"name": outside, "note": [OUTSIDE_NOTE] * len(outside)}
+        more = np.array(texts.get(name, [""] * len(outside)), dtype=object)
+        return np.broadcast_to(more, (*lead, len(outside)))
+
+    return {
+        name: np.concatenate([values.astype(object), added(name)], axis=-1)
         for name, values in columns.items()
     }
 
@@ -72,6 +160,8 @@ def _everyone(statistics: xr.Dataset) -> dict[str, Any]:
 
 def printed_rows(statistics: xr.Dataset) -> tuple[list[str], list[list[str]]]:
     """Titles and rows to print: a value and its interval in one cell."""
+    if FIRE in statistics.dims:
+        return _printed_fires(statistics)
     columns = point_columns(statistics)
     shown = [name for name, _, _ in _statistics(statistics)]
     titles = ["place", *(name.replace("above_", "P > ").replace("_", " ") for name in shown)]
@@ -80,7 +170,36 @@ def printed_rows(statistics: xr.Dataset) -> tuple[list[str], list[list[str]]]:
         parts = zip(*(columns[name + ending] for ending in ("", "_lower", "_upper")), strict=True)
         for row, values in zip(rows, parts, strict=True):
             row.append(_cell(*values, share=name.startswith("above_")))
-    return titles, rows
+    return _noted(columns, titles, rows)
+
+
+def _printed_fires(answers: xr.Dataset) -> tuple[list[str], list[list[str]]]:
+    columns = point_columns(answers)
+    titles = ["fire", "place"]
+    rows = [[str(fire), str(at)] for fire, at in zip(columns["fire"], columns["name"], strict=True)]
+    if "footprint" in columns:
+        titles.append("smoke")
+        for row, word in zip(rows, columns["footprint"], strict=True):
+            row.append(str(word) or "–")
+    for name, variable, chosen, endings in _of_fires(answers):
+        day = "".join(f"day {value} mean" for value in chosen.values())
+        unit = shown_units(answers[variable].attrs["units"])
+        titles.append(f"{day or variable.replace('_', ' ')} ({unit})")
+        for row, values in zip(
+            rows, zip(*(columns[name + end] for end in endings), strict=True), strict=True
+        ):
+            row.append(_cell(*values, share=False))
+    return _noted(columns, titles, rows)
+
+
+def _noted(
+    columns: dict[str, np.ndarray], titles: list[str], rows: list[list[str]]
+) -> tuple[list[str], list[list[str]]]:
+    """Titles and rows with the notes, if there are any."""
+    if "note" not in columns:
+        return titles, rows
+    noted = [[*row, str(note)] for row, note in zip(rows, columns["note"], strict=True)]
+    return [*titles, "note"], noted
 
 
 LEAST_SHARE = 1e-3
@@ -88,19 +207,35 @@ LEAST_SHARE = 1e-3
 
 
 def _cell(*interval: Any, share: bool) -> str:
+    """A value and its interval; "–" is none, and "?" an end that is not known."""
     if interval[0] == "":
         return "–"
-    middle, low, high = (
+    words = [
         f"< {LEAST_SHARE:g}" if share and 0.0 < value < LEAST_SHARE else f"{value:.3g}"
         for value in map(float, interval)
-    )
-    return f"{middle} ({low} … {high if np.isfinite(float(interval[2])) else '?'})"
+    ]
+    known = np.isfinite(np.array(interval, dtype=float))
+    middle = words[0] if known[0] else "–"
+    if not known[1:].any():
+        return middle
+    return f"{middle} ({words[1]} … {words[2] if known[2] else '?'})"
 
 
 def never_smoky(statistics: xr.Dataset) -> list[str]:
     """Names of the places without smoke in any fire, so that the mean has no upper end."""
     without = np.isnan(statistics["mean_smoke_upper"].values)
     return [str(name) for name in statistics["place"].values[without]]
+
+
+def check_points_out(
+    points: str | Path | None, points_out: Path | None, inputs: Iterable[str | Path | None]
+) -> None:
+    """Raise if the table of places cannot be written, before anything is computed."""
+    if points_out is None:
+        return
+    if points is None:
+        raise ArgumentError("points_out", points_out, problem="needs --points, a table of places")
+    check_output(points_out, endings=FORMATS, overwrite=False, inputs=inputs)
 
 
 def write_points(statistics: xr.Dataset, path: str | Path) -> Path:
@@ -111,19 +246,23 @@ def write_points(statistics: xr.Dataset, path: str | Path) -> Path:
     where = Path(path)
     if where.suffix not in (".nc", ".json"):
         columns = point_columns(statistics)
-        quantity = (statistics.attrs["quantity"], statistics["mean_smoke"].attrs["units"])
+        same = {}
+        if "mean_smoke" in statistics:  # columns of single fires name their units
+            units = statistics["mean_smoke"].attrs["units"]
+            same = {"quantity": statistics.attrs["quantity"], "units": units}
         rows = [
-            [*(c if isinstance(c, str) or np.isfinite(c) else None for c in cells), *quantity]
+            [*(c if isinstance(c, str) or np.isfinite(c) else None for c in cells), *same.values()]
             for cells in zip(*columns.values(), strict=True)
         ]
-        titles = [*columns, "quantity", "units"]
+        titles = [*columns, *same]
         return write_table(where, titles, rows, floats=".6g", overwrite=False)
     with atomic_write(where, overwrite=False) as partial:
         if where.suffix == ".nc":
             write_netcdf(statistics, partial, where)
         else:
             attrs = {name: _plain(value) for name, value in statistics.attrs.items()}
-            text = json.dumps(attrs | {ROWS: point_rows(statistics)}, indent=1) + "\n"
+            key = FIRE_ROWS if FIRE in statistics.dims else ROWS
+            text = json.dumps(attrs | {key: point_rows(statistics)}, indent=1) + "\n"
             partial.write_text(text, encoding="utf-8")
     return where
 
@@ -136,15 +275,19 @@ def point_rows(statistics: xr.Dataset) -> list[dict[str, Any]]:
     columns = point_columns(statistics)
     rows = [dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True)]
     for name in ("cell_x", "cell_y"):
-        if name in statistics.coords:  # a last row of all people has no position
-            for row, value in zip(rows, statistics[name].values, strict=False):
-                row[name] = value
+        if name in statistics.coords:  # all people, and places outside the grid, have none
+            values = dict(zip(statistics["place"].values, statistics[name].values, strict=True))
+            for row in rows:
+                if row["name"] in values:
+                    row[name] = values[row["name"]]
     return [{name: _plain(value) for name, value in row.items()} for row in rows]
 
 
 def _plain(value: Any) -> Any:
     if isinstance(value, str):
         return value or None
+    if isinstance(value, list):
+        return value
     if isinstance(value, int):
         return value
     number = float(value)

@@ -33,6 +33,7 @@ from plumecast.workflows.statistics.estimates import (
     nested_shares,
     quantity_meaning,
 )
+from plumecast.workflows.statistics.point_table import OUTSIDE
 from plumecast.workflows.statistics.request import Request, only_output
 from plumecast.workflows.statistics.samples import PlaceSamples, place_means
 
@@ -215,6 +216,8 @@ def place_statistics(
         **_interval_record(request, truth is not None),
         **model_record(surrogate),
     }
+    if places.outside:
+        attrs[OUTSIDE] = list(places.outside)
     if truth is not None:
         attrs["true_ignitions"] = int(np.unique(truth[0].ignitions).size)
     coords = {PLACE: list(places.names)} | _axis_coords(request, field)
