@@ -145,6 +145,18 @@ def test_a_town_upwind_of_rasters_has_no_smoke(tmp_path, succeed):
         assert float(table.dose.sel(place=upwind)) < 0.05 * float(table.dose.sel(place=downwind))
 
 
+def test_long_fires_are_followed_hour_by_hour_until_the_hour_asked_for(made):
+    surrogate = pc.load_surrogate(made.model)
+    one = make_snapshots(fires=1, checkpoints=3)
+    one = one.assign_coords(hours=("snapshot", [20.0, 40.0, 60.0]))
+    told = pc.workflows.smoke_at_places(surrogate, one, made.towns, notify=print)
+    assert told.longest_step_hours == 60.0 / 48.0
+    asked = pc.workflows.Overrides(hours=[60.0])
+    told = pc.workflows.smoke_at_places(surrogate, one, made.towns, asked, notify=print)
+    assert told.longest_step_hours == 1.0
+    assert told.sizes["day"] == 3
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [

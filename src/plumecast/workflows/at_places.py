@@ -6,7 +6,7 @@ places are kept. All are views of the dose D(h) in µg m⁻³ h, which is linear
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -106,8 +106,8 @@ def smoke_at_places(
         the attribute `places_outside` names them.
     overrides
         As for `predict_store`. Fires are followed to the last of its hours, by default to their
-        own last hour, in steps of an hour if no other `step` is given; of fires of more than 48 h
-        in 48 steps.
+        own last hour, in steps of an hour if no other `step` is given. Without hours, fires of
+        more than 48 h are followed in 48 steps.
     interval
         Coverage of error bars, such as 0.9, which are added as `…_lower` and `…_upper`.
     checkpoint_interval
@@ -125,10 +125,10 @@ def smoke_at_places(
     if interval is not None:
         reading = replace(reading, bands={LOWER: field.name, UPPER: field.name})
     if isinstance(fires, ArrivalTimes):
-        if fires.options.step is None:
-            fires = replace(fires, options=replace(fires.options, step=HOUR))
-    elif overrides.step is None:
-        overrides = replace(overrides, step=HOUR)
+        read = fires.options
+        fires = replace(fires, options=replace(read, **_every_hour(read.hours, read.step)))
+    else:
+        overrides = replace(overrides, **_every_hour(overrides.hours, overrides.step))
     limits = surrogate.record.thresholds
     blocks = predict_store(
         surrogate,
@@ -148,6 +148,14 @@ def smoke_at_places(
     if not told:
         raise PlumecastError("there are no fires; give at least one store or raster")
     return _labelled(surrogate, where, told, interval)
+
+
+def _every_hour(hours: Sequence[float] | None, step: float | None) -> dict[str, Any]:
+    """The hours since ignition with all full hours before the last one, and the step."""
+    if step is not None or not hours:
+        return {"hours": hours, "step": HOUR if step is None else step}
+    full = np.arange(HOUR, max(hours), HOUR).tolist()
+    return {"hours": sorted({*map(float, hours), *full}), "step": HOUR}
 
 
 @dataclass(frozen=True, slots=True)

@@ -166,12 +166,12 @@ def command(
         asked: dict[str, Any] = {"interval": interval, "checkpoint_interval": checkpoint_interval}
         where = read_places(points, surrogate.grid, keep=True)
         promised = _promise(surrogate, model, interval)
-        changes = Overrides(reader.hours or None, HOUR, rasters["fuels"], rasters["drought"])
+        changes = Overrides(reader.hours or None, None, rasters["fuels"], rasters["drought"])
         asked["notify"] = reader.notices.append if out is None else lambda notice: None
         with compute.resources("predicting") as resources:
             asked["resources"] = replace(resources, device="cpu")  # the surrogate is on its device
             told = _at_places(surrogate, fires, where, reader, changes, asked)
-        _show_places(told, promised)
+        _show_places(told, promised if out is None else ())
         if points_out is not None:
             wrote(write_points(told, points_out), "the table of places")
     if out is None:
@@ -255,8 +255,7 @@ def _at_places(
         asked = asked | {"weather": reader.weather}
         return smoke_at_places(surrogate, _store(fires), places, changes, **asked)
     try:
-        rasters = reader.read(surrogate, fires, step=HOUR)
-        return smoke_at_places(surrogate, rasters, places, **asked)
+        return smoke_at_places(surrogate, reader.read(surrogate, fires), places, **asked)
     except PlumecastError:
         if reader.problems:  # of every file
             reader.finish(done=0)
@@ -285,12 +284,12 @@ def _show_places(told: xr.Dataset, promised: Sequence[str]) -> None:
         )
     if (longest := told.attrs["longest_step_hours"]) > HOUR + 1e-6:
         note(
-            f"fires are followed in at most {MOST_STEPS} steps: peaks of the longest one "
-            f"are means of {longest:.3g} h"
+            f"without --hours, fires are followed in at most {MOST_STEPS} steps: peaks of the "
+            f"longest one are means of {longest:.3g} h"
         )
     for line in promised:
         say(line)
-    if promised:
+    if "coverage" in told.attrs:
         say(
             "intervals of peaks and of daily means are the relative error bars of the dose at that "
             "hour; arrival: from the first hour of possible smoke to that of certain smoke"
