@@ -195,6 +195,22 @@ def test_each_snapshot_is_a_north_up_cog(succeed, place, tmp_path):
             assert file.dtypes == ("int8",)
 
 
+@pytest.mark.parametrize("command", ["predict", "ensemble"])
+@pytest.mark.parametrize("limit", [100, 600])
+def test_a_geotiff_that_does_not_fit_is_one_error(refused, place, tmp_path, command, limit):
+    """GDAL reports some of these failures as a traceback, and others not at all."""
+    resource = pytest.importorskip("resource")  # POSIX
+    out = tmp_path / "smoke.tif"
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, hard))  # bytes that fit into a file
+    try:
+        message = refused(command, place / "map.plume", place / "map.nc", "-o", out)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert message == f"{out}: file too large; free space or choose another output path"
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_single_snapshot_takes_the_name_and_says_that_no_crs_is_known(run, place, tmp_path):
     rasterio = pytest.importorskip("rasterio")
     one = open_snapshots(place / "plain.nc").isel(snapshot=[5])

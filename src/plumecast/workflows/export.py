@@ -14,6 +14,7 @@ import xarray as xr
 from plumecast.base.checkpoints import INTERVAL, recorded_interval, smoke_comment
 from plumecast.base.errors import PlumecastError
 from plumecast.base.files import atomic_write, publish, refuse_existing, temporary_folder
+from plumecast.base.integrity import field_checksums
 from plumecast.base.names import LEVEL, LOWEST, SNAPSHOT, SURFACE_SMOKE, TABLE, is_smoke
 from plumecast.base.version import __version__
 from plumecast.compute.arrays import Array
@@ -26,6 +27,7 @@ from plumecast.data.writers import (
     write_blocks,
     zarr_encoding,
 )
+from plumecast.sources.rasters.files import open_geotiff
 from plumecast.surrogate.guards import EXTRAPOLATES, flag_meanings
 from plumecast.workflows.statistics.estimates import INTERVAL_PARTS, SURROGATE_PART, TRUTH_PARTS
 
@@ -196,7 +198,11 @@ def _write_block(block: xr.Dataset, folder: Path, stem: str, history: str) -> It
 def write_geotiff(
     path: Path, values: Array, grid: Grid, *, wkt: str | None, tags: dict[str, str]
 ) -> None:
-    """Write a Cloud-Optimised GeoTIFF, the northernmost row first, as GIS programs expect."""
+    """Write a Cloud-Optimised GeoTIFF, the northernmost row first, as GIS programs expect.
+
+    GDAL may not report a full disk: it makes the file in memory, and Python writes it, which
+    raises. The values are then read back and compared.
+    """
     rasterio = import_extra("rasterio", path)
     top = grid.bottom + grid.ny * grid.dy
     options = {
@@ -209,10 +215,20 @@ def write_geotiff(
         "transform": rasterio.Affine(grid.dx, 0.0, grid.left, 0.0, -grid.dy, top),
         "compress": "DEFLATE",
     }
-    with rasterio.open(path, "w", **options) as file:
-        file.write(np.ascontiguousarray(values[::-1]), 1)
-        file.update_tags(**tags)
-        file.set_band_description(1, tags["long_name"])
+    raster = np.ascontiguousarray(values[::-1])
+    with rasterio.MemoryFile() as memory:
+        with memory.open(**options) as file:
+            file.write(raster, 1)
+            file.update_tags(**tags)
+            file.set_band_description(1, tags["long_name"])
+        path.write_bytes(memory.getbuffer())
+    with open_geotiff(path) as file:
+        written = file.read(1)
+    if not np.array_equal(field_checksums(written), field_checksums(raster)):
+        raise PlumecastError(
+            f"{path.name} does not read back as it was written; check the disk, or choose another "
+            "output path"
+        )
 
 
 def field_grid(block: xr.Dataset) -> Grid:
