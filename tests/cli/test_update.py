@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -57,6 +61,47 @@ def test_ctrl_c_keeps_what_was_taken_in(folder, run, monkeypatch):
     assert again.code == 0
     assert "ignition-06" not in again.out
     assert "ignition-07: 2 fires" in again.out
+
+
+def test_a_second_update_of_one_file_is_refused_while_the_first_works(
+    folder, tmp_path, run, monkeypatch
+):
+    """Each would write what it read plus its own fires: those of the other would be lost."""
+    model = shutil.copy(folder / "smoke.plume", tmp_path)
+    words = [sys.executable, "-m", "plumecast", "update", model, str(folder / "all.nc")]
+    others = []
+    take_in_fires = update_command.take_in_fires
+
+    def beside_another(*arguments, **options):
+        for number, taken in enumerate(take_in_fires(*arguments, **options)):
+            if number == 0:
+                others.append(subprocess.run(words, capture_output=True, text=True, check=False))
+            yield taken
+
+    monkeypatch.setattr(update_command, "take_in_fires", beside_another)
+    assert run("update", model, folder / "all.nc").code == 0
+    assert [other.returncode for other in others] == [2]
+    assert others[0].stderr == (
+        f"error: {model} is being written by another process; wait until it has finished\n"
+    )
+    assert len(pc.load_surrogate(model).training["fire_id"]) == 16
+
+
+def test_a_file_that_another_program_wrote_meanwhile_is_not_replaced(
+    folder, tmp_path, run, monkeypatch
+):
+    model = shutil.copy(folder / "smoke.plume", tmp_path)
+    take_in_fires = update_command.take_in_fires
+
+    def while_written(*arguments, **options):
+        pc.load_surrogate(folder / "smoke.plume").save(model)
+        return take_in_fires(*arguments, **options)
+
+    monkeypatch.setattr(update_command, "take_in_fires", while_written)
+    result = run("update", model, folder / "all.nc")
+    assert result.code == 2
+    assert f"error: {model} was changed by another program since it was read" in result.err
+    assert len(pc.load_surrogate(model).training["fire_id"]) == 12
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,6 @@ import xarray as xr
 from plumecast.base import files
 from plumecast.base.errors import PlumecastError
 from plumecast.base.files import temporary_folder
-from plumecast.data import repository as writing
 from plumecast.data.repository import Transaction, writer
 from plumecast.data.rewrite import relabel_fires, tidy_store
 from plumecast.data.store import append_fire, open_snapshots, stored_fires, write_fire
@@ -69,7 +68,7 @@ def test_a_lost_race_is_one_line(store, snapshots, monkeypatch):
 
     def overtaken(session, *arguments):
         monkeypatch.undo()
-        monkeypatch.setattr(writing, "try_lock", lambda file: True)
+        monkeypatch.setattr(files, "try_lock", lambda file: True)
         append_fire(store, theirs)
         return flush(session, *arguments)
 

@@ -124,6 +124,23 @@ def try_lock(file: IO[Any]) -> bool:
     return lock_descriptor(file.fileno(), blocking=False)
 
 
+@contextlib.contextmanager
+def sole_writer(path: str | Path) -> Iterator[Path]:
+    """Write to a file or folder as its only writer; yields its path with links followed.
+
+    The lock is a file beside it, so it is the same for every link. Only writers that ask for it are
+    kept out. Raises OSError where the file system has no locks.
+    """
+    where = Path(os.path.realpath(path))
+    where.parent.mkdir(parents=True, exist_ok=True)
+    with (where.parent / f".{where.name}.lock").open("a+") as lock:
+        if not try_lock(lock):
+            raise PlumecastError(
+                f"{path} is being written by another process; wait until it has finished"
+            )
+        yield where
+
+
 def find_leftovers(folder: Path, target: str | None = None) -> list[Path]:
     """Temporary folders in a folder, of one target or of all; their processes may still work."""
     name = ".+" if target is None else re.escape(target)

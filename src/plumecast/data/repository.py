@@ -25,7 +25,7 @@ import numpy as np
 import xarray as xr
 
 from plumecast.base.errors import PlumecastError
-from plumecast.base.files import flush_files, flush_folder, try_lock
+from plumecast.base.files import flush_files, flush_folder, sole_writer
 from plumecast.data.lazy_store import lazy_variable
 
 if TYPE_CHECKING:
@@ -101,21 +101,11 @@ def create_repository(path: Path) -> None:
 
 @contextlib.contextmanager
 def writer(path: str | Path) -> Iterator[Path]:
-    """Write to a store as its only writer; yields its path with links followed.
-
-    The lock is a file beside the store itself, so it is the same for every link to the store. A
-    failure of the file system is one line.
-    """
+    """Write to a store as its only writer; a failure of the file system is one line."""
     import icechunk
 
-    where = Path(os.path.realpath(path))
     try:
-        where.parent.mkdir(parents=True, exist_ok=True)
-        with (where.parent / f".{where.name}.lock").open("a+") as lock:
-            if not try_lock(lock):
-                raise PlumecastError(
-                    f"{path} is being written by another process; wait until it has finished"
-                )
+        with sole_writer(path) as where:
             yield where
     except (_LostRaceError, icechunk.ConflictError) as error:
         raise PlumecastError(

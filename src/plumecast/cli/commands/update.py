@@ -9,6 +9,7 @@ import typer
 import xarray as xr
 
 from plumecast.base.errors import ArgumentError, PlumecastError
+from plumecast.base.files import sole_writer
 from plumecast.base.paths import check_output
 from plumecast.base.values import check_count, check_number
 from plumecast.cli.options import DATA, MODEL
@@ -51,7 +52,7 @@ def command(
 
     The surrogate must have been trained with --updatable. Every new ignition is predicted first,
     which scores it honestly and joins the error bars; then it is learned. The last line says what
-    more ignitions would gain.
+    more ignitions would gain. One update at a time writes a surrogate; another one is refused.
 
     Example: `plumecast update smoke.plume ensemble.zarr`
     """
@@ -67,30 +68,33 @@ def command(
     check_number("every", every, above=0.0)
     where = out or model
     check_output(where, content="a saved surrogate", inputs=[data, training])
-    session = _Session(_start(model, where), where, more, target)
-    names = [*session.surrogate.inputs.names, *session.surrogate.outputs.names]
-    earlier = [] if training is None else [open_snapshots(training, fields=names)]
+    if not model.is_file():
+        load_surrogate(model)  # raises, before a lock file is made
+    with sole_writer(where):
+        session = _Session(model, where, more, target)
+        names = [*session.surrogate.inputs.names, *session.surrogate.outputs.names]
+        earlier = [] if training is None else [open_snapshots(training, fields=names)]
 
-    def take_in(fires: xr.Dataset) -> Iterator[Taken]:
-        # Ignitions that still grow are not among the given fires, but a fit may need them.
-        stored = [open_snapshots(data, fields=names)] if watch and refit_after else []
-        return take_in_fires(
-            session.surrogate, fires, refit_after=refit_after, training=[*earlier, *stored],
-            resources=Resources(device),
-        )  # fmt: skip
+        def take_in(fires: xr.Dataset) -> Iterator[Taken]:
+            # Ignitions that still grow are not among the given fires, but a fit may need them.
+            stored = [open_snapshots(data, fields=names)] if watch and refit_after else []
+            return take_in_fires(
+                session.surrogate, fires, refit_after=refit_after, training=[*earlier, *stored],
+                resources=Resources(device),
+            )  # fmt: skip
 
-    with when_stopped(session.kept):
-        if not watch:
-            fires = open_snapshots(data, fields=names)
-            session.tell_selection(fires)
-            session.follow(take_in(fires))
-            session.finish()
-            next_step("predict", where, data)
-            return
-        say(f"watching {data} every {every:g} s; Ctrl-C ends")
-        for fires in watch_store(data, every, names):
-            if session.follow(take_in(fires)):
+        with when_stopped(session.kept):
+            if not watch:
+                fires = open_snapshots(data, fields=names)
+                session.tell_selection(fires)
+                session.follow(take_in(fires))
                 session.finish()
+                next_step("predict", where, data)
+                return
+            say(f"watching {data} every {every:g} s; Ctrl-C ends")
+            for fires in watch_store(data, every, names):
+                if session.follow(take_in(fires)):
+                    session.finish()
 
 
 def _start(model: Path, where: Path) -> Surrogate:
@@ -113,11 +117,21 @@ def _start(model: Path, where: Path) -> Surrogate:
     return before
 
 
+def _version(path: Path) -> tuple[int, int, int] | None:
+    """What changes whenever a file is replaced or written to; None if there is none."""
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        return None
+    return status.st_ino, status.st_mtime_ns, status.st_size
+
+
 class _Session:
     """The surrogate as it grows; it is saved after every ignition."""
 
-    def __init__(self, surrogate: Surrogate, out: Path, more: int, target: float | None) -> None:
-        self.surrogate, self.out = surrogate, out
+    def __init__(self, model: Path, out: Path, more: int, target: float | None) -> None:
+        self.out, self.version = out, _version(out)
+        self.surrogate = _start(model, out)
         self.more, self.target = more, target
         self.taken = 0
 
@@ -139,7 +153,7 @@ class _Session:
         any_taken = False
         for step in steps:
             self.surrogate, any_taken = step.surrogate, True
-            self.surrogate.save(self.out)
+            self.save()
             self.taken += 1
             fires, snapshots = count(len(step.fires), "fire"), count(step.snapshots, "snapshot")
             text = f"{step.group}: {fires}, {snapshots}"
@@ -151,6 +165,16 @@ class _Session:
             how = "fitted again to all fires" if step.refitted else "learned"
             say(f"{text}; {how} in {step.seconds:.2f} s")
         return any_taken
+
+    def save(self) -> None:
+        """Save the surrogate, unless another program such as `train` wrote the file meanwhile."""
+        if _version(self.out) != self.version:
+            raise PlumecastError(
+                f"{self.out} was changed by another program since it was read, and stays so; run "
+                "the same command again to take the fires into it"
+            )
+        self.surrogate.save(self.out)
+        self.version = _version(self.out)
 
     def finish(self) -> None:
         """Print what was kept, what the error bars promise, and what more fires would gain."""
