@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from plumecast.base.integrity import digest_of
 from plumecast.surrogate.baselines import fit_baseline
 from plumecast.surrogate.fit import fit_surrogate
 from plumecast.surrogate.load import load_surrogate
+from support.snapshots import add_weather, make_snapshots
 from support.windy_fires import windy
 
 LIFTED: dict[str, Any] = {"lift": ["age-bins", "burned"], "targets": ["log", "footprint"]}
@@ -41,6 +43,8 @@ def models(tmp_path_factory) -> Path:
     fires = windy(8, shape=(12, 14))
     for name, choices in FITS.items():
         fit_surrogate(fires, **choices).save(folder / f"{name}.plume")
+    weather = add_weather(make_snapshots(8, shape=(12, 14)))
+    fit_surrogate(weather, "quick", physics="column", layers=1).save(folder / "carried.plume")
     fit_baseline("gp-images", fires).save(folder / "gp-images.plume")
     return folder
 
@@ -114,6 +118,51 @@ def test_a_wrong_record_is_refused(models, tmp_path, edit, message):
     path = rewritten(source, tmp_path / "wrong.plume", lambda header, arrays: edit(header))
     with pytest.raises(PlumecastError, match=message):
         load_surrogate(path)
+
+
+def physics(**values: Any) -> Callable[[dict[str, Any]], None]:
+    return lambda operator: operator["physics"].update(values)
+
+
+def pair(*values: Any) -> dict[str, Any]:
+    return {"@tuple": list(values)}
+
+
+@pytest.mark.parametrize(
+    ("name", "edit", "message"),
+    [
+        ("carried", physics(spacing=pair(0.01, 0.01)), "is not that of its grid"),
+        ("carried", physics(spacing=pair(1000.0, -1000.0)), "is not that of its grid"),
+        ("carried", physics(step=1e-3), "step=0.001 of its transport is not within 0.2475"),
+        ("carried", physics(step=0.45), "does not divide its interval of 6 h"),
+        ("carried", physics(interval=12.0), "is not that of its smoke, 6"),
+        ("carried", physics(groups=pair(0, 2, 4, 6)), "floors is (1,), but (3,) elsewhere"),
+        ("carried", physics(groups=pair(2, 6)), "groups=(2, 6) of its transport are unknown"),
+        ("carried", lambda operator: operator.update(shape=pair(14, 12)),
+         "the shape of its operator is (14, 12), but (12, 14) elsewhere"),
+        ("wind", lambda operator: operator["frame"].update(spacing=pair(1000.0, 2000.0)),
+         "of its wind frame is not that of its grid"),
+        ("wind", lambda operator: operator["frame"].update(canvas=pair(10**5, 10**5)),
+         "the canvas of its wind frame is (100000, 100000), but (20, 20) elsewhere"),
+        ("recommended", lambda operator: operator["field_map"]["frequencies"].update(
+            padded=pair(10**6, 18)), "padded is (1000000, 18), but"),
+        ("recommended", lambda operator: operator["field_map"]["frequencies"].update(
+            highest=pair(2, 2)), "number of operator.field_map.frequencies is (840,), but (15,)"),
+    ],
+)  # fmt: skip
+def test_parts_that_disagree_are_refused_at_once(models, tmp_path, refused, name, edit, message):
+    """A spacing that was not that of the grid let every command run without end."""
+    source = models / f"{name}.plume"
+
+    def change(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        edit(header["value"]["operator"])
+
+    path = rewritten(source, tmp_path / "wrong.plume", change)
+    start = time.perf_counter()
+    said = refused("info", path)
+    assert said.startswith(f"{path} cannot be used: ")
+    assert message in said
+    assert time.perf_counter() - start < 5.0
 
 
 def test_the_version_is_under_the_checksum(models, tmp_path):

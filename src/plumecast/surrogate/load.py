@@ -1,36 +1,42 @@
 """Load a surrogate from its file, and verify it: a correct checksum can cover wrong contents.
 
-Its arrays must be finite and have the dimensions of the table below; its settings and its training
-record must have the types and ranges that a fit gives them; and it must predict an empty fire.
+Its arrays must be finite and have the dimensions of the table below; the grids, spacings and
+frequencies of its parts must agree; its settings and its training record must have the types and
+ranges that a fit gives them; and it must predict an empty fire.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from plumecast.base.checkpoints import INTERVAL
 from plumecast.base.errors import PlumecastError
-from plumecast.base.names import FIRE
+from plumecast.base.names import FIRE, SMOKE
 from plumecast.base.values import check_count, check_fields, check_number, shown
 from plumecast.compute.arrays import arrays_in
 from plumecast.data.covariates import Covariate
-from plumecast.data.layout import Coordinate, Field, Layout
+from plumecast.data.layout import GRID_TOLERANCE, Coordinate, Field, Layout, grid_template
 from plumecast.operators.baselines import GaussianProcess, MeanField, NearestFire
 from plumecast.operators.carried.calibration import LADDERS
-from plumecast.operators.carried.transport import MOST_HALVINGS, ColumnTransport
+from plumecast.operators.carried.transport import CARRIED, MOST_HALVINGS, ColumnTransport
 from plumecast.operators.family import Conditions
 from plumecast.operators.lift import Lift, PhysicsChannels
 from plumecast.operators.lifted import LiftedOperator, LiftedSums
 from plumecast.operators.pca import Basis
 from plumecast.operators.settings import FAMILIES, check_record
+from plumecast.operators.spectral.map import SpectralMap
+from plumecast.operators.spectral.transform import choose_frequencies
 from plumecast.operators.targets import Targets
-from plumecast.operators.wind_frame import WindFrame
+from plumecast.operators.wind_frame import WindFrame, fit_wind_frame
 from plumecast.surrogate.error_bars.calibration import Calibration, TimeTable
 from plumecast.surrogate.file import load_value
+from plumecast.surrogate.fit_lifted import grid_spacing
 from plumecast.surrogate.surrogate import Surrogate
 from plumecast.surrogate.thresholds import AGREE, FURTHER
 from plumecast.surrogate.weather import HOURLY, MEAN_WIND, constant_series
@@ -100,6 +106,12 @@ prediction."""
 
 Sizes = dict[str, int]
 
+LEAST_STEP = 0.25
+"""Hours of a step of transport at least, unless the frames are closer; see `plan_transport`."""
+
+MOST_SPREAD = 100.0
+"""Cells over which a step may spread smoke; the time of a prediction grows with its square."""
+
 
 def verify(surrogate: Surrogate) -> None:
     """Raise if a surrogate is not one that a fit could have given."""
@@ -109,7 +121,12 @@ def verify(surrogate: Surrogate) -> None:
         check_count("fields", len(layout.fields))
         for field in layout.fields:
             _check_field(field)
+        if len(layout.fields) == 1 and layout.fields[0].scale != 1.0:
+            raise PlumecastError(f"scale={layout.fields[0].scale:g} of a single field is not 1")
     _check_operator(surrogate.operator)
+    if isinstance(surrogate.operator, LiftedOperator):
+        _check_grid(surrogate.operator, surrogate.inputs.fields[0])
+        _check_interval(surrogate.operator, surrogate.outputs)
     check_record(surrogate.settings)
     further = surrogate.training.get(FURTHER, {})
     if not isinstance(further, Mapping) or not set(further) <= set(surrogate.outputs.names[1:]):
@@ -155,8 +172,6 @@ def _check_operator(operator: Any) -> None:
             array = getattr(value, name)
             if array is not None:
                 _check_array(f"{place}.{name}", array, dims.split(), own, shared)
-        if isinstance(value, ColumnTransport):
-            _check_transport(value)
     if isinstance(operator, LiftedOperator):
         names = sum((own.names for own in (operator.targets, *operator.further)), ())
         _check_array("operator.targets.names", names, ["T"], {}, shared)
@@ -168,18 +183,100 @@ def _check_operator(operator: Any) -> None:
             raise PlumecastError("an array of its operator has values that are NaN or infinite")
 
 
-def _check_transport(transport: ColumnTransport) -> None:
+def _check_grid(operator: LiftedOperator, field: Field) -> None:
+    """The operator, its transport and its wind frame are on the grid of the fire."""
+    spacing = grid_spacing(grid_template(field), field)
+    _equal("shape of its operator", operator.shape, field.shape)
+    if operator.frame is not None:
+        _check_frame(operator.frame, field.shape, spacing)
+    if operator.physics is not None:
+        _check_transport(operator.physics, field.shape, spacing)
+    grid = operator.shape if operator.frame is None else operator.frame.canvas
+    for place, value in _objects(operator.field_map, "operator.field_map"):
+        if isinstance(value, PhysicsChannels) and operator.physics is not None:
+            kinds = (len(operator.physics.groups) - 1,)
+            _equal(f"shape of {place}.floors", value.floors.shape, kinds)
+        elif isinstance(value, SpectralMap):
+            _check_frequencies(f"{place}.frequencies", value, grid)
+
+
+def _check_interval(operator: LiftedOperator, outputs: Layout) -> None:
+    """The carried smoke sums over the frames that the smoke sums over."""
+    for field in outputs.fields:
+        interval = field.attrs.get(INTERVAL)
+        if interval is None:
+            continue
+        check_number(f"{field.name}.{INTERVAL}", interval, above=0.0)
+        if field.name == SMOKE and operator.physics is not None:
+            carried = operator.physics.interval
+            if not math.isclose(carried, interval, rel_tol=1e-3):
+                raise PlumecastError(
+                    f"interval={carried:g} of its transport is not that of its smoke, {interval:g}"
+                )
+
+
+def _check_frequencies(place: str, spectral: SpectralMap, grid: tuple[int, ...]) -> None:
+    frequencies = spectral.frequencies
+    _equal(f"{place}.grid", frequencies.grid, grid)
+    _equal(f"{place}.padded", frequencies.padded, choose_frequencies(grid).padded)
+    _equal(f"size of {place}.highest", (len(frequencies.highest),), (len(grid),))
+    for high, size in zip(frequencies.highest, frequencies.padded, strict=True):
+        check_count(f"{place}.highest", high, most=size // 2)
+    for layer in spectral.layers:
+        _equal(f"number of {place}", layer.weights.shape[1:2], (frequencies.count,))
+
+
+def _check_frame(frame: WindFrame, shape: tuple[int, ...], spacing: tuple[float, float]) -> None:
+    _equal("grid of its wind frame", frame.grid, shape)
+    _check_spacing("wind frame", frame.spacing, spacing)
+    if frame.speed is not None:
+        check_number("speed of its wind frame", frame.speed, above=0.0)
+    wind = np.array([[1.0 if frame.speed is None else frame.speed, 0.0]])
+    fitted = fit_wind_frame(frame.grid, frame.spacing, wind, stretch=frame.speed is not None)
+    _equal("canvas of its wind frame", frame.canvas, fitted.canvas)
+
+
+def _check_transport(
+    transport: ColumnTransport, shape: tuple[int, ...], spacing: tuple[float, float]
+) -> None:
     """Constants that no fit chooses would make a prediction wrong, or take for ever."""
     within = {name: (min(ladder), max(ladder)) for name, ladder in LADDERS.items()}
-    within |= {"step": (1e-3, 1.0), "halvings": (0, MOST_HALVINGS), "interval": (1e-3, 1e4)}
+    within |= {"halvings": (0, MOST_HALVINGS), "interval": (1e-3, 1e4)}
+    within["step"] = (0.99 * min(transport.interval, LEAST_STEP), 1.0)
     for name, (low, high) in within.items():
         value = getattr(transport, name)
         if not low <= value <= high:
             raise PlumecastError(
                 f"{name}={value:g} of its transport is not within {low:g} … {high:g}"
             )
-    if not all(np.isfinite(size) and size != 0.0 for size in transport.spacing):
-        raise PlumecastError(f"spacing={shown(transport.spacing)} of its transport is no cell size")
+    if abs(transport.interval / transport.step - round(transport.interval / transport.step)) > 1e-6:
+        raise PlumecastError(
+            f"step={transport.step:g} of its transport does not divide its interval of "
+            f"{transport.interval:g} h"
+        )
+    _check_spacing("transport", transport.spacing, spacing)
+    if transport.spread_cells() > MOST_SPREAD:
+        raise PlumecastError(
+            f"spacing={shown(transport.spacing)} of its transport is too fine: a step spreads "
+            f"smoke over {transport.spread_cells():.0f} cells"
+        )
+    known = {kind.groups for kind in CARRIED.values()}
+    if transport.groups not in known:
+        raise PlumecastError(f"groups={shown(transport.groups)} of its transport are unknown")
+    if transport.load is not None:
+        _equal("load of its transport", transport.load.shape, shape)
+
+
+def _check_spacing(what: str, spacing: tuple[float, ...], grid: tuple[float, float]) -> None:
+    if len(spacing) != 2 or not np.allclose(spacing, grid, rtol=GRID_TOLERANCE, atol=0.0):
+        raise PlumecastError(
+            f"spacing={shown(spacing)} of its {what} is not that of its grid, {shown(grid)}"
+        )
+
+
+def _equal(what: str, value: tuple[int, ...], grid: tuple[int, ...]) -> None:
+    if tuple(value) != tuple(grid):
+        raise PlumecastError(f"the {what} is {shown(value)}, but {shown(grid)} elsewhere")
 
 
 def _objects(value: Any, place: str) -> Iterator[tuple[str, Any]]:
