@@ -12,7 +12,15 @@ from pathlib import Path
 import pytest
 
 from plumecast.base.errors import PlumecastError
-from plumecast.base.files import atomic_write, find_leftovers, write_json, write_text
+from plumecast.base.files import (
+    atomic_write,
+    find_leftovers,
+    published_together,
+    refuse_existing,
+    remove_leftover,
+    write_json,
+    write_text,
+)
 
 
 def make(kind: str, path: Path, text: str) -> None:
@@ -156,6 +164,92 @@ def test_json_has_null_for_what_is_not_a_number(tmp_path):
     write_json(path, {"a": [1.5, float("nan")], 2: (float("inf"), "µg"), "b": {"c": None}})
     expected = {"a": [1.5, None], "2": [None, "µg"], "b": {"c": None}}
     assert json.loads(path.read_text(encoding="utf-8")) == expected
+
+
+# Several files, and kills between their renames
+
+KILLED_AT_RENAME = """
+import os, sys
+from pathlib import Path
+from plumecast.base.files import atomic_write, published_together, write_text
+
+def work(folder):
+    with published_together():
+        write_text(folder / "table.csv", "new", overwrite=False)
+        with atomic_write(folder / "sub" / "fire", overwrite=False) as partial:
+            partial.mkdir()
+            (partial / "namelist").write_text("new")
+        write_text(folder / "map.png", "new")
+    with atomic_write(folder / "study") as partial:
+        partial.mkdir()
+        (partial / "record").write_text("new")
+
+def dying(function, left=[0]):
+    def call(*arguments, **options):
+        if not left[0]:
+            os._exit(9)
+        left[0] -= 1
+        return function(*arguments, **options)
+    return call, left
+
+for number in range(100):
+    folder = Path(sys.argv[1]) / str(number)
+    (folder / "study").mkdir(parents=True)
+    (folder / "study" / "record").write_text("old")
+    (folder / "map.png").write_text("old")
+    child = os.fork()
+    if not child:
+        for name in ("rename", "replace", "link"):
+            call, left = dying(getattr(os, name))
+            left[0] = number
+            setattr(os, name, call)
+        work(folder)
+        os._exit(0)
+    if os.waitpid(child, 0)[1] == 0:
+        break
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs a kill between two renames")
+def test_a_kill_between_renames_loses_nothing_and_leaves_no_half_set(tmp_path):
+    """Whoever refuses one of the files, or tidies, finishes what the killed process began."""
+    words = [sys.executable, "-c", KILLED_AT_RENAME, str(tmp_path)]
+    subprocess.run(words, check=True)
+    killed = sorted(tmp_path.iterdir(), key=lambda path: int(path.name))
+    assert len(killed) >= 8
+    written = []
+    for folder in killed:
+        paths = [folder / name for name in ("table.csv", "sub/fire/namelist", "map.png")]
+        if paths[0].exists():
+            with pytest.raises(PlumecastError, match="exists; remove it"):
+                refuse_existing(paths[0])
+        else:
+            for place in (folder, folder / "sub"):
+                for leftover in find_leftovers(place) if place.exists() else ():
+                    assert remove_leftover(leftover) is not None
+        found = [path.read_text() if path.exists() else None for path in paths]
+        assert found in ([None, None, "old"], ["new", "new", "new"])
+        written.append(found[0])
+        for leftover in find_leftovers(folder):
+            assert remove_leftover(leftover) is not None
+        assert (folder / "study" / "record").read_text() in ("old", "new")
+        assert {path.name for path in folder.iterdir()} <= {"table.csv", "sub", "map.png", "study"}
+    assert None in written
+    assert "new" in written
+
+
+def test_an_error_in_one_of_several_files_leaves_none(tmp_path):
+    (tmp_path / "second").write_text("mine")
+
+    def write_three() -> None:
+        with published_together():
+            write_text(tmp_path / "first", "new", overwrite=False)
+            write_text(tmp_path / "third", "new")
+            write_text(tmp_path / "second", "new", overwrite=False)
+
+    with pytest.raises(PlumecastError, match="second exists"):
+        write_three()
+    assert [path.name for path in tmp_path.iterdir()] == ["second"]
 
 
 # Leftovers of killed processes

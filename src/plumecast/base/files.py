@@ -16,6 +16,8 @@ import tempfile
 import time
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import ContextVar
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
@@ -31,6 +33,7 @@ _ATTEMPTS = 500  # to replace a folder that other processes replace at the same 
 _PAUSE = 0.01  # s at most between attempts, drawn at random so that writers do not keep in step
 _EXISTS = "{} exists; remove it or choose another path"
 _OWNER = ".owner"  # file in a temporary folder that its process keeps locked
+_MOVES = ".moves"  # file in a temporary folder: the renames that `published_together` began
 _FLUSHES = 8  # files flushed at a time: the file system joins their writes
 _NO_FLUSH = (errno.EINVAL, errno.ENOTSUP)  # file systems that cannot flush folders
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK)
@@ -153,12 +156,15 @@ def find_leftovers(folder: Path, target: str | None = None) -> list[Path]:
 def remove_leftover(folder: Path, *, dry_run: bool = False) -> int | None:
     """Remove a temporary folder unless its process works; the bytes freed, or None if it is kept.
 
-    A process holds a lock on its folder while it works. Where there are no locks, folders are kept.
+    Renames that a kill cut off are finished first: what is in the folder may be the only copy. A
+    process holds a lock on its folder while it works. Where there are no locks, folders are kept.
     """
     try:
         with (folder / _OWNER).open("r+") as owner:
             if not try_lock(owner):
                 return None
+            if not dry_run:
+                _finish_renames(folder)
             size = sum(path.lstat().st_size for path in folder.rglob("*") if path.is_file())
             if not dry_run:
                 shutil.rmtree(folder, ignore_errors=True)
@@ -167,19 +173,107 @@ def remove_leftover(folder: Path, *, dry_run: bool = False) -> int | None:
         return None
 
 
+def _finish_renames(folder: Path) -> None:
+    """Finish the renames of a process that was killed between them.
+
+    A folder that is replaced is first moved away, after the new one is whole and flushed.
+    """
+    name = folder.name[1:-9]
+    target, partial = folder.parent / name, folder / name
+    moved_away = [item for item in folder.iterdir() if item.name.endswith(".replaced")]
+    if moved_away and not target.exists():
+        (partial if partial.exists() else moved_away[0]).rename(target)
+    try:
+        moves = json.loads((folder / _MOVES).read_text(encoding="utf-8"))
+    except (FileNotFoundError, ValueError):  # ValueError: it was cut off before any rename
+        return
+    for waiting, target in ((Path(one), Path(two)) for one, two in moves):
+        # Another command may have written the target since.
+        if waiting.exists() and not (target.exists() and _newer(target, waiting)):
+            _rename(waiting, target, overwrite=True)
+
+
+def _newer(one: Path, other: Path) -> bool:
+    return one.stat().st_mtime_ns > other.stat().st_mtime_ns
+
+
+@dataclass(slots=True)
+class _Group:
+    """Files that are to appear together: where each waits, its target, and `overwrite`."""
+
+    stack: contextlib.ExitStack
+    folders: dict[Path, Path] = field(default_factory=dict)  # by the folder of the target
+    waiting: list[tuple[Path, Path, bool]] = field(default_factory=list)
+
+    def add(self, partial: Path, target: Path, *, overwrite: bool) -> None:
+        if target.parent not in self.folders:
+            folder = self.stack.enter_context(temporary_folder(target))
+            self.folders[target.parent] = folder / "together"
+            self.folders[target.parent].mkdir()
+        place = self.folders[target.parent] / target.name
+        partial.rename(place)
+        self.waiting.append((place, target, overwrite))
+
+    def publish(self) -> None:
+        for _, target, overwrite in self.waiting:
+            if not overwrite:
+                refuse_existing(target)
+        moves = json.dumps([(str(place), str(target)) for place, target, _ in self.waiting])
+        for folder in self.folders.values():
+            (folder.parent / _MOVES).write_text(moves, encoding="utf-8")
+        flush_files([path for folder in self.folders.values() for path in folder.parent.iterdir()])
+        for place, target, overwrite in self.waiting:
+            _rename(place, target, overwrite=overwrite)
+        for parent in self.folders:
+            flush_folder(parent)
+
+
+_GROUP: ContextVar[_Group | None] = ContextVar("group", default=None)
+
+
+@contextlib.contextmanager
+def published_together() -> Iterator[None]:
+    """What is written in the block appears under its names at the end, all of it or nothing.
+
+    Until then it waits, flushed, in temporary folders. A kill before the end leaves nothing. A kill
+    between the renames at the end leaves a list of them, and whoever next meets one of the files
+    (`refuse_existing`, another writer, `plumecast tidy`) finishes them.
+    """
+    if _GROUP.get() is not None:
+        yield
+        return
+    with contextlib.ExitStack() as stack:
+        group = _Group(stack)
+        token = _GROUP.set(group)
+        try:
+            yield
+        finally:
+            _GROUP.reset(token)
+        group.publish()
+
+
 def publish(partial: Path, target: Path, *, overwrite: bool = True) -> None:
     """Flush a finished file or folder to disk and rename it to `target` on the same file system.
 
-    `partial` must be inside a `temporary_folder`, where a folder that is replaced is put.
+    Within `published_together` the rename comes later. `partial` must be inside a
+    `temporary_folder`, where a folder that is replaced is put.
     """
     flush_files([partial, *partial.rglob("*")])
+    group = _GROUP.get()
+    if group is not None:
+        group.add(partial, target, overwrite=overwrite)
+        return
+    _rename(partial, target, overwrite=overwrite)
+    flush_folder(target.parent)
+
+
+def _rename(partial: Path, target: Path, *, overwrite: bool) -> None:
     if not overwrite:
         _publish_new(partial, target)
     elif partial.is_dir():
         _replace_folder(partial, target)
     else:
         partial.replace(target)
-    flush_folder(target.parent)
 
 
 def _publish_new(partial: Path, target: Path) -> None:
@@ -199,8 +293,12 @@ def _publish_new(partial: Path, target: Path) -> None:
 
 
 def refuse_existing(path: Path) -> Path:
-    """The path itself; raises if something exists there."""
+    """The path itself; raises if something exists there, alone or with what belongs to it."""
     if path.exists():
+        with contextlib.suppress(OSError):  # a folder that cannot be listed
+            for folder in find_leftovers(path.parent):
+                if (folder / _MOVES).is_file():
+                    remove_leftover(folder)
         raise PlumecastError(_EXISTS.format(path))
     return path
 

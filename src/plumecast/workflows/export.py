@@ -13,7 +13,13 @@ import xarray as xr
 
 from plumecast.base.checkpoints import INTERVAL, recorded_interval, smoke_comment
 from plumecast.base.errors import PlumecastError
-from plumecast.base.files import atomic_write, publish, refuse_existing, temporary_folder
+from plumecast.base.files import (
+    atomic_write,
+    publish,
+    published_together,
+    refuse_existing,
+    temporary_folder,
+)
 from plumecast.base.integrity import field_checksums
 from plumecast.base.names import LEVEL, LOWEST, SNAPSHOT, SURFACE_SMOKE, TABLE, is_smoke
 from plumecast.base.version import __version__
@@ -146,8 +152,9 @@ def _write_geotiffs(blocks: Iterable[xr.Dataset], where: Path, history: str) -> 
                 for file in files if len(files) == 2 else files[-1:] if len(files) > 2 else ():
                     refuse_existing(where.with_name(file.name))
         finals = [where] if len(files) == 1 else [where.with_name(path.name) for path in files]
-        for path, final in zip(files, finals, strict=True):
-            publish(path, final, overwrite=False)
+        with published_together():
+            for path, final in zip(files, finals, strict=True):
+                publish(path, final, overwrite=False)
     return where if len(files) == 1 else where.with_name(f"{where.stem}_*.tif")
 
 
@@ -328,6 +335,7 @@ def _write_statistics(statistics: xr.Dataset, where: Path) -> Path:
                 raster = part.transpose("y", "x").values.astype("float32")
                 write_geotiff(folder / final.name, raster, grid, wkt=wkt, tags=tags)
                 finals.append(final)
-        for final in finals:
-            publish(folder / final.name, final, overwrite=False)
+        with published_together():
+            for final in finals:
+                publish(folder / final.name, final, overwrite=False)
     return where.with_name(f"{where.stem}_*.tif")

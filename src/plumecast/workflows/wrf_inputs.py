@@ -17,7 +17,7 @@ import xarray as xr
 
 from plumecast.base.checkpoints import LOCAL_HOUR
 from plumecast.base.errors import PlumecastError, require
-from plumecast.base.files import atomic_write
+from plumecast.base.files import atomic_write, refuse_existing
 from plumecast.base.names import FIRE, HEIGHT, SIMULATION, SNAPSHOT, WEATHER
 from plumecast.base.values import check_count
 from plumecast.compute.arrays import Array
@@ -78,8 +78,7 @@ def write_wrf_inputs(
         name: Path(folder) / re.sub(r"[^\w.-]", "_", name) for name in _chosen(fires, ignitions)
     }
     for target in folders.values():
-        if target.exists():
-            raise PlumecastError(f"{target} exists; remove it or choose another folder")
+        refuse_existing(target)
     for name, target in folders.items():
         fire = fires.isel({SNAPSHOT: np.flatnonzero(fires.fire_id.values == name)})
         fire = fire.sortby("hours").load()

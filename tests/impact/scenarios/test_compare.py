@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import csv
+import errno
 import json
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
 import xarray as xr
 
 import plumecast as pc
+import plumecast.cli.commands.compare as compare_command
 from plumecast.base.checkpoints import INTERVAL
 from plumecast.base.errors import PlumecastError
 from plumecast.impact.compare import EVERYWHERE, EXPOSURE, Comparing
@@ -233,6 +236,20 @@ def test_command_writes_geotiffs(run, tmp_path, stores):
     with rasterio.open(tmp_path / "d_after_difference.tif") as file:
         assert file.shape == (8, 10)
         assert file.read(1).min() < 0.0
+
+
+def test_an_error_in_the_last_file_leaves_none_that_the_next_run_would_refuse(
+    run, tmp_path, stores, monkeypatch
+):
+    files = [tmp_path / "out" / name for name in ("d.nc", "d.csv", "d.json")]
+    words = ["compare", *stores, "-o", files[0], "--table", files[1], "--json", files[2]]
+    with monkeypatch.context() as patched:
+        full = OSError(errno.ENOSPC, "No space left on device", str(files[2]))
+        patched.setattr(compare_command, "write_json", Mock(side_effect=full))
+        assert run(*words).code == 2
+    assert list((tmp_path / "out").iterdir()) == []
+    assert run(*words).code == 0
+    assert sorted((tmp_path / "out").iterdir()) == sorted(files)
 
 
 def test_command_refuses(refused, tmp_path, stores, towns):

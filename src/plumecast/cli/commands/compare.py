@@ -13,6 +13,7 @@ import typer
 import xarray as xr
 
 from plumecast.base.errors import ArgumentError, PlumecastError
+from plumecast.base.files import published_together
 from plumecast.base.names import SMOKE, shown_units
 from plumecast.base.paths import check_output
 from plumecast.cli.fire_options import (
@@ -133,13 +134,16 @@ def command(
             **weather,
         )
     show_comparison(comparison)
-    if out is not None and comparison.maps is not None:
-        for path in export_maps(comparison.maps, out):
-            wrote(path, "the maps")
-    if table is not None:
-        wrote(write_table(comparison, table), "the table")
-    if json is not None:
-        wrote(write_json(comparison, json), "the table")
+    written: list[tuple[Path, str]] = []
+    with published_together():
+        if out is not None and comparison.maps is not None:
+            written += [(path, "the maps") for path in export_maps(comparison.maps, out)]
+        if table is not None:
+            written.append((write_table(comparison, table), "the table"))
+        if json is not None:
+            written.append((write_json(comparison, json), "the table"))
+    for path, what in written:
+        wrote(path, what)
     reader.finish(done=1)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import typer
 
 from plumecast.base.errors import ArgumentError, require
+from plumecast.base.files import published_together
 from plumecast.base.names import FIRE
 from plumecast.base.paths import check_output
 from plumecast.cli.show import count, note, progress, say, table, wrote
@@ -98,18 +99,21 @@ def command(
             progress=step,
         )
     _show(design, given)
-    if wrf is not None:  # of the chosen ignitions and the hold-out, in their order
-        wanted = [run.ignition_id for run in design.runs]
-        fires = open_snapshots(candidates, fields=(FIRE,))
-        folders = write_wrf_inputs(fires, wrf, ignitions=wanted, hours=wrf_hours)
+    with published_together():
+        if wrf is not None:  # of the chosen ignitions and the hold-out, in their order
+            wanted = [run.ignition_id for run in design.runs]
+            fires = open_snapshots(candidates, fields=(FIRE,))
+            folders = write_wrf_inputs(fires, wrf, ignitions=wanted, hours=wrf_hours)
+        write_runs(design, out)
+        if map is not None:
+            from plumecast.app.maps.figure import write_design_png
+
+            write_design_png(design, map)
+    if wrf is not None:
         wrote(wrf, f"inputs of WRF-Fire for {count(len(folders), 'fire')}")
         note(f"{folders[0] / 'README.md'} says how to run it, what is assumed and what is missing")
-    write_runs(design, out)
     wrote(out, count(len(design.runs), "run"))
     if map is not None:
-        from plumecast.app.maps.figure import write_design_png
-
-        write_design_png(design, map)
         wrote(map, "the map")
 
 

@@ -11,7 +11,7 @@ import xarray as xr
 
 from plumecast.base.checkpoints import LOCAL_HOUR
 from plumecast.base.errors import ArgumentError, PlumecastError
-from plumecast.base.files import write_json
+from plumecast.base.files import published_together, write_json
 from plumecast.base.names import IGNITION_TIME, SMOKE
 from plumecast.base.paths import check_output
 from plumecast.cli.fire_options import (
@@ -153,9 +153,12 @@ def command(
     origin = files_origin(fires) if reader.reads_rasters else fires_origin(fires)
     loss = loss.assign_attrs(fires_from=origin)
     show_loss(loss, predicted=surrogate is not None)
-    wrote(write_loss(loss, out), "the loss")
+    with published_together():
+        write_loss(loss, out)
+        if report is not None:
+            write_json(report, {"plants": loss_rows(loss), "assumptions": dict(loss.attrs)})
+    wrote(out, "the loss")
     if report is not None:
-        write_json(report, {"plants": loss_rows(loss), "assumptions": dict(loss.attrs)})
         wrote(report, "the table")
     reader.finish(done=samples.hours.size)
 
