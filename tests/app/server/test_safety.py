@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import json
 import re
 import socket
+import threading
+import time
 
 import pytest
 
+from plumecast.app.server import start
 from plumecast.app.server.application import FOLDER, MOST_BODY, PAGE
-from plumecast.app.server.start import listen
+from plumecast.app.server.start import listen, make_server
 from plumecast.base.errors import PlumecastError
 from support.live_fuzz import malformed_requests
 from support.live_page import lit, wind
@@ -109,6 +114,53 @@ def test_the_document_has_every_request_of_the_page_and_is_shown_without_a_scrip
     shown = client.get("/api").text
     assert "<script" not in shown
     assert shown.count("<h2>") == sum(map(len, paths.values()))
+
+
+@pytest.fixture
+def listening(page, monkeypatch):
+    """A function that opens a connection to the page, which waits 1 s for a request."""
+    monkeypatch.setattr(start, "ARRIVAL", 1.0)
+    ready = threading.Event()
+    bound, server = listen("127.0.0.1", 0), make_server(page, ready=ready.set)
+    monkeypatch.setattr(server, "end", lambda: setattr(server, "should_exit", True))
+    thread = threading.Thread(target=lambda: asyncio.run(server.serve([bound])))
+    thread.start()
+    assert ready.wait(20)
+    with contextlib.ExitStack() as opened:
+
+        def connect(content: bytes) -> socket.socket:
+            made = socket.create_connection(bound.getsockname(), timeout=20)
+            opened.enter_context(made).sendall(content)
+            return made
+
+        yield connect
+    server.end()
+    thread.join(20)
+    bound.close()
+
+
+STATE_REQUEST = b"GET /api/state HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+
+
+def test_half_sent_requests_do_not_keep_others_out(listening):
+    """The oldest of one address give way at once, without any time-out."""
+    half = [listening(STATE_REQUEST) for _ in range(420)]
+    assert listening(STATE_REQUEST + b"\r\n").recv(12) == b"HTTP/1.1 200"
+    with pytest.raises(ConnectionError):
+        half[0].recv(1)
+
+
+@pytest.mark.parametrize("content", [
+    b"", STATE_REQUEST,
+    b"POST /api/fires HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+    b"Content-Length: 99\r\n\r\n{",
+])  # fmt: skip
+def test_a_request_that_does_not_arrive_is_closed(listening, content):
+    made = listening(content)
+    begin = time.monotonic()
+    with contextlib.suppress(ConnectionError):
+        assert made.recv(1) == b""
+    assert 0.5 < time.monotonic() - begin < 10.0
 
 
 def test_a_port_that_cannot_exist_is_refused_and_answers_are_sent_without_delay():

@@ -14,9 +14,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+import h11
 import numpy as np
 import uvicorn
 import xarray as xr
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from plumecast.app.server.application import make_application
 from plumecast.app.server.fires import LiveFire
@@ -49,6 +51,13 @@ OWN_CHOICES: Mapping[str, Any] = MappingProxyType(
 )
 """Settings for that ensemble, stated, so that the first start does not search for them: one layer
 on carried smoke fits and predicts fastest."""
+
+ARRIVAL = 15.0
+"""Seconds in which a request must have arrived, its header and its body."""
+
+MOST_WAITING, MOST_OF_ADDRESS, MOST = 32, 200, 400
+"""Connections of one address that may wait for the rest of a request, beyond which the oldest is
+closed; all connections of one address; and those of all."""
 
 _GRACE = 2  # s for open connections when the server ends
 
@@ -171,6 +180,50 @@ def warm_up(page: LivePage) -> None:
         fire.predict(world.burn([cell], fire.weather, 1))
 
 
+class _Connection(H11Protocol):
+    """A connection that must send its requests whole and in time, and leaves room for others."""
+
+    _deadline: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Begin to wait for the first request."""
+        super().connection_made(transport)
+        self._watch()
+        address = self.client[0] if self.client else None
+        beside = [
+            item for item in self.connections
+            if isinstance(item, _Connection) and item.client and item.client[0] == address
+        ]  # fmt: skip
+        waiting = {item: item._deadline.when() for item in beside if item._deadline is not None}
+        if len(waiting) > MOST_WAITING:
+            oldest = min(waiting, key=waiting.__getitem__)
+            oldest.transport.abort()
+            self.connections.discard(oldest)  # it counts no longer, though it is closed later
+        elif len(beside) > MOST_OF_ADDRESS:
+            self.limit_concurrency = 0  # its requests are answered with 503
+
+    def data_received(self, data: bytes) -> None:
+        """Bytes that come late do not move the deadline."""
+        super().data_received(data)
+        self._watch()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Wait no longer."""
+        self._stop()
+        super().connection_lost(exc)
+
+    def _watch(self) -> None:
+        if self.conn.their_state not in (h11.IDLE, h11.SEND_BODY):
+            self._stop()
+        elif self._deadline is None:
+            self._deadline = self.loop.call_later(ARRIVAL, self.transport.abort)
+
+    def _stop(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+
 class _Server(uvicorn.Server):
     """A server that ends at the first signal, with its fires and jobs."""
 
@@ -224,17 +277,28 @@ def run(
     ready: Callable[[], object] = lambda: None,
 ) -> None:
     """Serve a page until Ctrl-C or SIGTERM."""
-    config = uvicorn.Config(
-        make_application(page, names=names), log_level="error", access_log=False,
-        timeout_graceful_shutdown=_GRACE, timeout_keep_alive=20, limit_concurrency=400,
-        server_header=False, ws="none", lifespan="off", h11_max_incomplete_event_size=65_536,
-    )  # fmt: skip
-    server = _Server(config, page, ready)
+    server = make_server(page, names=names, ready=ready)
     try:
         asyncio.run(server.serve([bound]))
     finally:
         page.close()
         bound.close()
+
+
+def make_server(
+    page: LivePage,
+    *,
+    names: Collection[str] = (),
+    ready: Callable[[], object] = lambda: None,
+) -> _Server:
+    """The server of a page: `serve` listens until `end`."""
+    config = uvicorn.Config(
+        make_application(page, names=names), log_level="error", access_log=False,
+        timeout_graceful_shutdown=_GRACE, timeout_keep_alive=20, limit_concurrency=MOST,
+        server_header=False, ws="none", lifespan="off", h11_max_incomplete_event_size=65_536,
+        http=_Connection,
+    )  # fmt: skip
+    return _Server(config, page, ready)
 
 
 def url_of(bound: socket.socket, host: str) -> str:

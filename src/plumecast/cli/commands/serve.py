@@ -26,8 +26,8 @@ def command(
     ),
     data: Path = typer.Option(
         None,
-        help="Snapshot store to train on and to compare with. With neither a store nor a model, a "
-        "small ensemble is simulated once and kept.",
+        help="Snapshot store to train on and to compare with, as it is at the start. With neither "
+        "a store nor a model, a small ensemble is simulated once and kept.",
         show_default=False,
     ),
     host: str = typer.Option(
@@ -83,6 +83,8 @@ def command(
         start.warm_up(page)
     if page.world.simulator is None:
         note(f"fires cannot be lit on the page: {page.world.why_not}")
+    if page.store is not None and not choices:
+        note(f"the page has the fires that {data} has now; start it again for later ones")
     if not start.is_loopback(host):
         note(f"every machine that can reach {host} can open the page; it asks for no password")
     address = start.url_of(bound, host)
