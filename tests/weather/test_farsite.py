@@ -76,6 +76,23 @@ def test_the_panther_fire():
         (HEADER + LINES.replace(" 10 270 25", " 10 270"), {}, "line 5 has 9 numbers"),
         (HEADER + LINES.replace("5 3 1100", "15 3 1100"), {}, "line 4: 2013 15 3 1100 is not a"),
         ("ENGLISH\n8 10 00 600 1500 48 99 94 11 2400 1 2\n", {}, "daily temperatures"),
+        (
+            "ENGLISH\n" + HEADER.replace("English", "Metric") + LINES,
+            {},
+            "line 3: the units are Metric, but ENGLISH in a line before; keep one",
+        ),
+        (HEADER + "METRIC\n" + LINES, {}, "line 4: the units are METRIC, but English in"),
+        (
+            HEADER + LINES.replace("5 3 1300", "5 3 1130"),
+            {},
+            "line 6: 2013-05-03 11:30 is not after 2013-05-03 12:00 of line 5; sort the lines",
+        ),
+        (HEADER + LINES.replace("5 3 1300", "5 3 1200"), {}, "line 6: .* is not after"),
+        (
+            "METRIC\n12 31 2300 36 90 0\n1 1 0 18 90 0\n",
+            {"ignition": "2021-12-31T23:00"},
+            "line 3: 01-01 00:00 is not after 12-31 23:00 of line 2; .*over New Year give a .wxs",
+        ),
         (HEADER + LINES, {"ignition": None}, "ignition is missing"),
         (HEADER + LINES, {"ignition": "06 03 1200"}, "ignition='2013-06-03T12:00'"),
         (HEADER + LINES, {"ignition": "2013-05-03T12:00Z"}, "local time"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -63,7 +64,17 @@ def test_fires_are_stored_without_smoke(succeed, rasters, like, tmp_path):
 
 def test_stored_fires_are_passed_over_and_may_be_relabelled(run, succeed, rasters, tmp_path):
     store = ("-o", tmp_path / "fires.zarr", "--format", "farsite", "--crs", "local")
-    succeed("ingest", "rasters", *rasters[:2], *store)
+    tables = []
+    for state in ("read", "skipped"):  # a resumed run tells the same numbers of every fire
+        succeed("ingest", "rasters", *rasters[:2], *store, "--json", tmp_path / "fires.json")
+        tables.append(json.loads((tmp_path / "fires.json").read_text()))
+        assert {item["state"] for item in tables[-1]} == {state}
+    numbers = [
+        [[item[name] for name in ("fire_id", "snapshots", "hours", "acres")] for item in table]
+        for table in tables
+    ]
+    assert numbers[0] == numbers[1]
+    assert numbers[0][0][3] > 0.0
     result = run("ingest", "rasters", *rasters[:2], *store, "--drought", "high")
     assert result.err == (
         "note: f0, f1: already stored with drought 'unknown', not 'high'; the label is kept, "

@@ -20,6 +20,7 @@ from plumecast.weather.options import Options, hours_since, parse_ignition
 from plumecast.weather.profile import SURFACE, components, log_law_ratio
 from plumecast.weather.series import Origin, Series, Sounding, check_direction, from_ignition
 
+_UNITS_LINE = "RAWS_UNITS"
 _UNITS = {"english": ("mph", 20 * 0.3048), "metric": ("km/h", SURFACE)}  # heights in m
 _HEADER = re.compile(r"\s*([A-Za-z_]+)\s*:\s*(.*?)\s*$")
 _STREAM, _WIND_FILE, _WEATHER_FILE = 10, 6, (10, 12)  # numbers in a line
@@ -47,9 +48,10 @@ def read_farsite(path: Path, options: Options) -> tuple[list[Series], Origin]:
             "ignition", str(start), f"{path}: a FARSITE stream is in local time; give the local "
             "time, without a zone"
         )  # fmt: skip
-    unit, height = _unit(header.get("RAWS_UNITS"), options, path)
+    unit, height = _unit(header.get(_UNITS_LINE), options, path)
     has_year = len(next(iter(lines.values()))) == _STREAM
     times = np.array([_time(values, has_year, _at(path, n)) for n, values in lines.items()])
+    _check_order(times, lines, path)
     hours = hours_since(times, ignition if has_year else ignition._replace(year=None), path)
     to_surface = log_law_ratio(height) if height != SURFACE else 1.0
     soundings = []
@@ -93,10 +95,13 @@ def _parse(text: str, path: Path) -> tuple[dict[str, str], dict[int, list[float]
         values = _numbers(line)
         title = _HEADER.fullmatch(line)
         if title and values is None:
+            if title[1].upper() == _UNITS_LINE:
+                _check_same_units(header, title[2], _at(path, number))
             header[title[1].upper()] = title[2]
             is_block = not is_inputs_file or title[1].upper() == "RAWS"
         elif line.lower() in _UNITS:
-            header["RAWS_UNITS"] = line
+            _check_same_units(header, line, _at(path, number))
+            header[_UNITS_LINE] = line
         elif line and line[0] != "#" and is_block:
             if values is not None:
                 lines[number] = values
@@ -106,6 +111,29 @@ def _parse(text: str, path: Path) -> tuple[dict[str, str], dict[int, list[float]
         raise PlumecastError(f"{path}: no lines of weather; is it a .wxs stream?")
     _check_lines(lines, header.get("RAWS", ""), path)
     return header, lines
+
+
+def _check_same_units(header: dict[str, str], units: str, where: str) -> None:
+    before = header.get(_UNITS_LINE, units)
+    if before.lower() != units.lower():
+        raise PlumecastError(
+            f"{where}: the units are {units}, but {before} in a line before; keep one of them"
+        )
+
+
+def _check_order(times: np.ndarray, lines: dict[int, list[float]], path: Path) -> None:
+    """Raise for the first line whose time is not after that of the line before."""
+    numbers = list(lines)
+    for row in np.flatnonzero(np.diff(times) <= np.timedelta64(0, "s")):
+        before, time = (str(times[n])[:16].replace("T", " ") for n in (row, row + 1))
+        advice = "sort the lines by their times, and keep one of each"
+        if len(lines[numbers[0]]) == _WIND_FILE:
+            before, time = before[5:], time[5:]
+            advice += "; over New Year give a .wxs stream, which has years"
+        raise PlumecastError(
+            f"{_at(path, numbers[row + 1])}: {time} is not after {before} of line {numbers[row]}; "
+            f"{advice}"
+        )
 
 
 def _check_lines(lines: dict[int, list[float]], count: str, path: Path) -> None:

@@ -170,7 +170,9 @@ class GrowingStore:
         if not stored_names:
             return []
         stored = open_snapshots(self.path, fields=self.fields)
-        row = {fire: number for number, fire in enumerate(stored.fire_id.values.astype(str))}
+        of_fire = stored.fire_id.values.astype(str)
+        row = {fire: number for number, fire in enumerate(of_fire)}
+        hours, acres = stored.hours.values, stored.burned_area.values
         settings = tuple(_differences(json.loads(self.settings or "{}"), options))
         changes: dict[str, dict[str, str]] = {}
         outcomes = []
@@ -188,6 +190,9 @@ class GrowingStore:
             outcomes.append(
                 Outcome(
                     fire,
+                    snapshots=int(np.count_nonzero(of_fire == fire)),
+                    hours=float(hours[of_fire == fire].max()),
+                    acres=float(acres[of_fire == fire].max()),
                     stored=True,
                     relabelled=relabel and bool(texts),
                     other_labels=() if relabel else tuple(texts),
