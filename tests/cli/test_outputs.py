@@ -164,3 +164,26 @@ def test_statistics_that_exist_as_geotiffs_are_found_before_the_work(refused, fo
     Path("stats_exceedance_35.tif").write_text("mine")
     message = refused(*COMMANDS["ensemble"], "stats.tif", "--thresholds", "35")
     assert message == "stats_exceedance_35.tif exists; remove it or choose another path"
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs names of any bytes")
+def test_a_name_that_is_not_utf8_works_or_is_one_line(run, folder):
+    """NetCDF and GeoTIFF take no such name; a file in such a folder is not called damaged."""
+    odd = Path(os.fsdecode(b"caf\xe9"))
+    odd.mkdir()
+    Path(odd, "fires.nc").write_bytes(Path("fires.nc").read_bytes())
+    expected = {
+        ("info", odd / "fires.nc"): 2,
+        ("predict", "smoke.plume", "fires.nc", "-o", odd / "smoke.nc"): 2,
+        ("predict", "smoke.plume", "fires.nc", "-o", odd / "smoke.tif"): 2,
+        ("predict", "smoke.plume", "fires.nc", "-o", odd / "smoke.zarr"): 0,
+        ("train", "fires.nc", "-o", odd / "smoke.plume", "--preset", "paper-linear"): 0,
+        ("info", odd / "smoke.plume"): 0,
+    }
+    for words, code in expected.items():
+        result = run(*words)
+        assert result.code == code, (words, result.err)
+        assert ("has a character that is not UTF-8" in result.err) == bool(code)
+        assert "Traceback" not in result.err
+        assert "damaged" not in result.err
+    assert {path.name for path in odd.iterdir()} == {"fires.nc", "smoke.zarr", "smoke.plume"}

@@ -52,6 +52,8 @@ def is_damage(error: Exception) -> bool:
     known = (OSError, ValueError, TypeError, KeyError, IndexError, AttributeError, AssertionError,
             RuntimeError, ArithmeticError, MemoryError, ImportError, struct.error,
             icechunk.IcechunkError)  # fmt: skip
+    if isinstance(error, UnicodeEncodeError):  # of a path that the library cannot take
+        return False
     return isinstance(error, known) or type(error).__name__ == "RustPanic"
 
 

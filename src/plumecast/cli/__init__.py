@@ -205,6 +205,12 @@ def _words(error: Exception) -> str:
         return f"the memory is not enough{why}; give fewer or smaller fires, or --memory"
     if isinstance(error, RecursionError):
         return f"a file is nested too deeply to be read ({error}); write it again"
+    if isinstance(error, UnicodeEncodeError):
+        name = error.object[max(0, error.start - 20) : error.end + 20]
+        return (
+            f"'{name}' has a character that is not UTF-8, which files of this kind cannot take; "
+            "rename the folder or the file"
+        )
     return str(error) or type(error).__name__
 
 
@@ -277,7 +283,9 @@ def _run(
         sys.exit(2)
     except Stopped as stopped:
         _end_interrupted(arguments, stopped.kept())
-    except (PlumecastError, OSError, MemoryError, RecursionError) as error:
+    except (
+        PlumecastError, OSError, MemoryError, RecursionError, UnicodeEncodeError,
+    ) as error:  # fmt: skip
         if "--debug" in words:
             raise
         _ignore_interrupts(arguments)
