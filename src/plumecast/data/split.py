@@ -297,12 +297,11 @@ def find_duplicates(snapshots: xr.Dataset) -> list[tuple[str, ...]]:
     pairs = np.unique(np.stack([keys, np.unique(fires, return_inverse=True)[1]]), axis=1)
     several = np.bincount(pairs[0], minlength=keys.max(initial=0) + 1) > 1
     rows = np.flatnonzero(several[keys] & (area > 0.0))
-    alike: dict[tuple[float, bytes], set[str]] = defaultdict(set)
+    alike: dict[tuple[float, str], set[str]] = defaultdict(set)
     for block in row_blocks(rows.size, _BLOCK):
         fields = snapshots[FIRE].isel({SNAPSHOT: rows[block]}).transpose(SNAPSHOT, ...).values
-        for row, field in zip(rows[block], np.ascontiguousarray(fields, np.float32), strict=True):
-            digest = hashlib.blake2b(field.tobytes(), digest_size=16).digest()
-            alike[float(hours[row]), digest].add(str(fires[row]))
+        for row, field in zip(rows[block], fields, strict=True):
+            alike[float(hours[row]), field_digest(field)].add(str(fires[row]))
     checkpoints: dict[str, set[float]] = defaultdict(set)
     for fire, hour in zip(fires.tolist(), hours.tolist(), strict=True):
         checkpoints[fire].add(hour)
@@ -312,6 +311,12 @@ def find_duplicates(snapshots: xr.Dataset) -> list[tuple[str, ...]]:
         for pair in itertools.combinations(sorted(group), 2)
         if hour == max(checkpoints[pair[0]] & checkpoints[pair[1]])
     )
+
+
+def field_digest(field: Array) -> str:
+    """What equal fields have in common, in single precision."""
+    values = np.ascontiguousarray(field, np.float32)
+    return hashlib.blake2b(values.tobytes(), digest_size=16).hexdigest()
 
 
 def group_duplicates(snapshots: xr.Dataset, by: str = "ignition_id") -> Array:

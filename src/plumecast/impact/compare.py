@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import xarray as xr
 
 from plumecast.base.deprecated import folded_arguments
 from plumecast.base.errors import ArgumentError, PlumecastError
+from plumecast.base.ignitions import one_ignition
 from plumecast.base.values import setting
 from plumecast.compute.resources import LOCAL, Resources, parse_memory, show_memory
 from plumecast.impact.comparison import (
@@ -36,15 +38,22 @@ from plumecast.scores.quantities import DEFAULT, find_quantity
 from plumecast.scores.reading import AS_STORED, Reading
 from plumecast.scores.sampling import check_coverage
 from plumecast.sources.places import Places, read_places
+from plumecast.surrogate.guards import Notice
 from plumecast.surrogate.load import load_surrogate
 from plumecast.surrogate.surrogate import Surrogate
 from plumecast.weather.read import WeatherLike, accepts_winds
 from plumecast.workflows.fires.conditions import user_weather
 from plumecast.workflows.fires.extrapolation import Extrapolation, trained_notice
-from plumecast.workflows.fires.sources import fires_origin
+from plumecast.workflows.fires.sources import FireSource, fires_origin
 from plumecast.workflows.held_out.record import model_record
 from plumecast.workflows.predict import Notify, warn_of
-from plumecast.workflows.statistics.request import Request, Statistics, column_smoke
+from plumecast.workflows.statistics.request import (
+    INDEPENDENT_HELP,
+    Request,
+    Statistics,
+    are_drawn,
+    column_smoke,
+)
 from plumecast.workflows.statistics.samples import PlaceSamples, Sampled
 
 EXPOSURE = "(population-weighted)"
@@ -77,8 +86,8 @@ class Comparing:
     """How scenarios are compared.
 
     `maps` are made beside the table of places. Fires with the same ignition in both scenarios are
-    compared as pairs, others as independent samples; `paired` demands one of them. Intervals have
-    the `coverage` for each place by itself.
+    compared as pairs, others as independent samples; `paired` demands one of them. `independent` is
+    that of `Statistics`. Intervals have the `coverage` for each place by itself.
     """
 
     maps: bool = True
@@ -88,6 +97,7 @@ class Comparing:
         option="paired/--unpaired",
         default_text="paired where at least half of the ignitions are common",
     )
+    independent: bool = setting(False, INDEPENDENT_HELP)
     coverage: float = setting(
         0.95, "Nominal coverage of the intervals; those marked rough reach less."
     )
@@ -147,7 +157,8 @@ def compare_scenarios(
     if len(scenarios) < 2:
         shown = f"only '{reference}'" if scenarios else "none"
         raise PlumecastError(f"a comparison needs at least two scenarios, found {shown}; add one")
-    request = Request(replace(reading, quantity=reading.quantity_or(DEFAULT)), LAST)
+    last = replace(LAST, independent=comparing.independent)
+    request = Request(replace(reading, quantity=reading.quantity_or(DEFAULT)), last)
     surrogate = load_surrogate(model) if isinstance(model, str | Path) else model
     surrogate = None if surrogate is None else column_smoke(surrogate, "scenarios are compared by")
     if surrogate is None and reading.hours:
@@ -179,7 +190,7 @@ def compare_scenarios(
             )
         if everywhere:
             _check_memory(sampled, len(sources), resources.memory)
-    samples = {name: part.joined() for name, part in sampled.items()}
+    samples = _by_ignition(sampled, sources, request, notify)
     meaning = Meaning(
         find_quantity(request.quantity), comparing.coverage, request.thresholds, reference
     )
@@ -194,6 +205,28 @@ def compare_scenarios(
     notes += rough_note(table)
     maps = difference_maps(values, grid, meaning).assign_attrs(record) if comparing.maps else None
     return Comparison(reference, table, maps, tuple(notes))
+
+
+def _by_ignition(
+    sampled: Mapping[str, Sampled],
+    sources: Mapping[str, xr.Dataset | FireSource],
+    request: Request,
+    notify: Notify,
+) -> dict[str, PlaceSamples]:
+    """Joined samples in which an ignition has the same name in all scenarios."""
+    made: dict[str, PlaceSamples] = {}
+    for key, part in sampled.items():
+        own = replace(request, drawn=are_drawn(sources[key]))
+        made[key], alike = part.joined().by_ignition(own)
+        if alike is not None:
+            notify(Notice(alike.measure, f"scenario '{key}': {alike.text}", alike.loud))
+    if request.statistics.independent:
+        return made
+    names = one_ignition(chain(*(np.unique(part.ignitions).tolist() for part in made.values())))
+    for key, one in made.items():
+        known = zip(one.fires.tolist(), one.ignitions.tolist(), strict=True)
+        made[key] = one.with_ignitions({fire: names[name] for fire, name in known})
+    return made
 
 
 @contextmanager

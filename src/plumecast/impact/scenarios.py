@@ -173,7 +173,7 @@ def _stored_block(cells: Places, request: Request, block: xr.Dataset) -> PlaceSa
             f"the smoke of fire '{block.fire_id.values[row]}' has values that are not finite; "
             "check the store with plumecast info --check"
         )
-    samples = label_samples(values[:, cells.cells], block, block[SMOKE].attrs)
+    samples = label_samples(values[:, cells.cells], block, block[SMOKE].attrs, values)
     return _described(samples, block, values)
 
 

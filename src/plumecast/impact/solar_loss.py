@@ -205,10 +205,14 @@ def dense_samples(
     *,
     weather: xr.Dataset | None = None,
     precision: str = "float64",
+    independent: bool = False,
     resources: Resources = LOCAL,
     notify: Notify | None = None,
 ) -> PlaceSamples:
-    """The predicted smoke of fires at places every `STEP` hours, until the hours of the reading."""
+    """The predicted smoke of fires at places every `STEP` hours, until the hours of the reading.
+
+    Ignitions are those of `predicted_at`, or every fire is one if they are `independent`.
+    """
     source: FireSource
     if isinstance(fires, ArrivalTimes):  # they are read at the hours that were asked for
         source = fires
@@ -219,7 +223,7 @@ def dense_samples(
         places,
         surrogate,
         source,
-        statistics=Statistics(precision=precision),
+        statistics=Statistics(precision=precision, independent=independent),
         settled=False,
         resources=resources,
         notify=notify,

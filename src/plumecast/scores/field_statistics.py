@@ -3,8 +3,8 @@
 The results of blocks can be added in any order: counts are then exact, sums equal up to rounding.
 
 Sums by cluster (ignition) are what a clustered variance needs. All clusters are kept while they are
-few. Beyond that they are put into groups by a hash of their names, always whole: the groups are
-then the clusters of the variance (random groups). A cluster may be spread over any blocks.
+few. Beyond that they are put into groups by a hash of their names (`group_name`), always whole: the
+groups are then the clusters of the variance (random groups). A cluster may be spread over blocks.
 
 Quantiles come from counts in logarithmic bins (see `scores.roc`).
 """
@@ -13,12 +13,14 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Any
 
 import numpy as np
 
+from plumecast.base.ignitions import group_name
 from plumecast.compute.arrays import (
     Array,
     array_namespace,
@@ -80,6 +82,19 @@ class ClusterSums:
         sums = group_sums(self.sums, index, keys.size)
         return ClusterSums(keys, counts, sums, self.most, True, self.clusters)
 
+    def joined(self, ignitions: Mapping[str, str]) -> ClusterSums:
+        """The sums by ignition, of which several clusters may be one; groups stay as they are."""
+        names = frozenset(ignitions[name] for name in self.clusters)
+        if len(names) == len(self.clusters):
+            return self
+        if self.grouped and len(names) > 1:
+            return replace(self, clusters=names)
+        labels = [min(names)] * self.keys.size if self.grouped else map(ignitions.get, self.keys)
+        keys, index = np.unique(np.array(list(labels)), return_inverse=True)
+        counts = np.bincount(index, weights=self.counts).astype(np.int64)
+        sums = group_sums(self.sums, index, keys.size)
+        return ClusterSums(keys, counts, sums, self.most, False, names)
+
     def estimate(self, number: int) -> Estimate:
         """The mean (N,) of one of the V statistics, with the clustered error."""
         return sums_mean(self.sums[:, number], self.counts)
@@ -112,7 +127,8 @@ def groups_for(cells: int, statistics: int, limit: float = MEMORY) -> int:
 
 def _groups(names: np.ndarray, most: int) -> np.ndarray:
     """The group of each name, as a string of digits; even and the same in every process."""
-    numbers = [int.from_bytes(blake2b(name.encode(), digest_size=8).digest()) for name in names]
+    hashed = (blake2b(group_name(name).encode(), digest_size=8) for name in names)
+    numbers = [int.from_bytes(one.digest()) for one in hashed]
     return np.array([f"{number % most:05d}" for number in numbers])
 
 
@@ -131,6 +147,7 @@ class FieldSums:
     bins: Array | None  # (N, B) integers, number of fields per bin of q; bin 0 is q ≤ FLOOR
     clusters: ClusterSums | None = None  # of ln(g + 1), q, and q > each threshold
     changes: Array | None = None  # (V, R, N), of these sums if a part of a calibration is left out
+    ends: Array | None = None  # (2, N), Σ of the ends of the intervals of q, of one ignition only
 
     def __add__(self, other: FieldSums) -> FieldSums:
         return FieldSums(*_added(self, other))

@@ -21,7 +21,7 @@ from plumecast.sources.places import Places, read_places
 from plumecast.surrogate.surrogate import Surrogate
 from plumecast.weather.read import WeatherLike, accepts_winds
 from plumecast.workflows.fires.conditions import user_weather
-from plumecast.workflows.fires.extrapolation import GROUP
+from plumecast.workflows.fires.extrapolation import GROUP, copies_notice
 from plumecast.workflows.fires.sources import Fires, FireSource, fires_origin, reduce_fires
 from plumecast.workflows.predict import Notify, prediction_rows, warn_of
 from plumecast.workflows.statistics.cell_sums import (
@@ -38,6 +38,7 @@ from plumecast.workflows.statistics.request import (
     MEANS,
     Request,
     Statistics,
+    are_drawn,
     only_output,
     request_of,
 )
@@ -124,6 +125,7 @@ def ensemble_statistics(
     memory = [] if resources.memory is None else [parse_memory(resources.memory) / 12]
     groups = groups_for(*shape, *memory)
     request = request_of(surrogate, reading, statistics, groups=groups, corrected=truth is not None)
+    request = replace(request, drawn=are_drawn(fires))
     true_fires = None if truth is None else open_truth(surrogate, truth)
     placed = surrogate.on_device(resources.device, statistics.precision)
     free = device_memory(placed)
@@ -143,6 +145,11 @@ def ensemble_statistics(
             resources=resources,
         )
     made = as_statistics(surrogate, total, request, paired)
+    clusters = total.fields.clusters
+    if clusters is not None:
+        alike = copies_notice(clusters.clusters, total.copies, grouped=clusters.grouped)
+        if alike is not None:
+            notify(alike)
     for notice in total.beyond.notices(surrogate, made.attrs["snapshots"]):
         notify(notice)
         if notice.measure != GROUP:
@@ -193,13 +200,11 @@ def evaluate_points(
         )
         if statistics.final:
             observed = observed.at(final_rows(true_fires))
-        paired = (
-            observed,
-            predicted_at(  # at the hours of their snapshots
-                *(at, surrogate, true_fires, replace(request.reading, hours=()), statistics),
-                resources=replace(resources, runner=None).quiet(),
-            ),
+        both = predicted_at(  # at the hours of their snapshots
+            *(at, surrogate, true_fires, replace(request.reading, hours=()), statistics),
+            resources=replace(resources, runner=None).quiet(),
         )
+        paired = observed.with_ignitions(dict(zip(both.fires, both.ignitions, strict=True))), both
     predicted = predicted_at(
         at,
         surrogate,

@@ -43,6 +43,7 @@ from plumecast.surrogate.surrogate import Surrogate
 from plumecast.workflows.ensemble import ensemble_statistics, evaluate_points
 from plumecast.workflows.export import FORMATS, export_statistics, geotiff_names
 from plumecast.workflows.fires.sources import Fires, FireSource
+from plumecast.workflows.statistics.estimates import ONE_IGNITION
 from plumecast.workflows.statistics.point_table import (
     EVERYONE,
     check_points_out,
@@ -188,15 +189,21 @@ def _say_what(made: xr.Dataset, *, detailed: bool) -> None:
     if "coverage" not in attrs:
         note("the fires have no names, so that there are no intervals; add fire_id")
         return
-    base = f"{100 * attrs['coverage']:g} % intervals from {count(attrs['ignitions'], 'ignition')}"
+    fires, ignitions = count(attrs["fires"], "fire"), count(attrs["ignitions"], "ignition")
+    base = f"{fires} of {ignitions}: {100 * attrs['coverage']:g} % intervals"
     name = "mean_smoke" if "mean_smoke" in made else "mean_log_smoke"
     calibrated = attrs.get("calibration_ignitions")
     if "true_ignitions" in attrs:
         say(
-            f"{base}, and {attrs['true_ignitions']} with true smoke, contain the sampling of fires "
+            f"{base}, with {attrs['true_ignitions']} of true smoke, contain the sampling of fires "
             "and the surrogate's error"
         )
         _say_truth(made, name)
+    elif attrs["intervals_contain"] == ONE_IGNITION:
+        say(
+            f"{base} of means contain the surrogate's error, as those of predict --interval, not "
+            "the sampling of fires; values are corrected by the calibration"
+        )
     elif calibrated is None:
         say(
             f"{base} contain the sampling of fires only; --truth, or a surrogate of `train --all` "

@@ -49,7 +49,7 @@ from plumecast.sources.places import read_places
 from plumecast.surrogate.load import load_surrogate
 from plumecast.surrogate.surrogate import Surrogate
 from plumecast.workflows.fires.sources import files_origin, fires_origin
-from plumecast.workflows.statistics.request import column_smoke
+from plumecast.workflows.statistics.request import INDEPENDENT_HELP, column_smoke
 from plumecast.workflows.statistics.samples import stored_at
 
 
@@ -99,6 +99,7 @@ def command(
     wind: Given,
     compute: ResourceOptions,
     precision: str = PRECISION,
+    independent: bool = typer.Option(False, "--independent", help=INDEPENDENT_HELP),
 ) -> None:
     """Compute the energy that solar plants lose to the smoke of fires.
 
@@ -132,7 +133,7 @@ def command(
     places = read_places(points, grid)
     plants_of(places, grid, latitude)
     if surrogate is None:
-        samples = stored_at(places, grid)
+        samples = stored_at(places, grid, independent=independent)
     else:
         reader.note_use(surrogate)
         with compute.resources("predicting") as resources:
@@ -142,7 +143,8 @@ def command(
                 source, weather = reader.read(surrogate, fires, step=STEP), None
             samples = dense_samples(
                 places, surrogate, source, Reading(hours=reader.hours), weather=weather,
-                precision=precision, notify=reader.notices.append, resources=resources,
+                precision=precision, independent=independent, notify=reader.notices.append,
+                resources=resources,
             )  # fmt: skip
     loss = solar_loss(
         samples, places, ignition_time=ignition, surrogate=surrogate,

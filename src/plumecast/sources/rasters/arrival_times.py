@@ -292,7 +292,7 @@ def iter_arrival_times(
 
 
 def to_dataset(fires: Sequence[FireSnapshots], options: RasterOptions) -> xr.Dataset:
-    """Labelled snapshots of fires on one grid; every fire has its own ignition."""
+    """Labelled snapshots of fires on one grid; an ignition has the name of its place."""
     target = fires[0].target
     mapping = target.grid_mapping()
     attrs = {**TABLE[FIRE].attrs, **({"grid_mapping": "crs"} if mapping else {})}
@@ -306,7 +306,7 @@ def to_dataset(fires: Sequence[FireSnapshots], options: RasterOptions) -> xr.Dat
     names = np.repeat([fire.fire_id for fire in fires], counts)
     columns = {
         "fire_id": names,
-        "ignition_id": names,
+        "ignition_id": np.repeat([fire.ignition_id for fire in fires], counts),
         "hours": np.concatenate([fire.hours for fire in fires]),
         "drought": np.full(names.size, options.drought or "unknown"),
         "burned_area": np.concatenate([fire.acres for fire in fires]),

@@ -13,6 +13,7 @@ import xarray as xr
 
 from plumecast.base.checkpoints import hour_ladder
 from plumecast.base.errors import ArgumentError, PlumecastError
+from plumecast.base.ignitions import ignition_name
 from plumecast.base.names import M2_PER_ACRE
 from plumecast.base.paths import WorkerPath
 from plumecast.base.values import check_number, setting
@@ -153,6 +154,7 @@ class FireSnapshots(NamedTuple):
     shares: BurnedShares | None  # of the whole fire, which its last snapshot keeps
     assumed_crs: str | None = None  # its name, if the file has none and the grid has one
     lasts: float = 0.0  # hours from ignition to the last arrival
+    ignition_id: str = ""  # of its place; an event of LANDIS-II is an ignition by itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,4 +306,16 @@ def _snapshots(fire: RasterFire, options: RasterOptions) -> FireSnapshots:
         )
     area = cell_areas(fire) / M2_PER_ACRE
     acres = np.array([area[fire.arrival <= t].sum() for t in hours])
-    return FireSnapshots(fire.fire_id, fields, hours, acres, target, shares, assumed, float(last))
+    ignition = fire.fire_id if options.has_events else _ignition(fire)
+    return FireSnapshots(
+        fire.fire_id, fields, hours, acres, target, shares, assumed, float(last), ignition
+    )
+
+
+def _ignition(fire: RasterFire) -> str:
+    """The name of the place of the first burned cell; of several, the one in their middle."""
+    grid = fire.grid
+    place = np.stack(np.divmod(fire.cells[fire.arrival <= 0.0], grid.nx))  # rows, columns
+    apart = np.abs(place - place.mean(axis=1, keepdims=True)).sum(axis=0)
+    row, column = place[:, int(np.argmin(apart))]
+    return ignition_name(grid.x[column], grid.y[row], max(grid.dx, grid.dy))

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import xarray as xr
 
+from plumecast.base.ignitions import one_ignition
 from plumecast.base.names import SIMULATION
 from plumecast.compute.arrays import Array, array_namespace, to_numpy
 from plumecast.data.layout import leading_dims
@@ -121,6 +122,23 @@ def trained_notice(trained: Collection[str], only_new: str | None = None) -> Not
         "than for new fires"
     )
     return Notice(GROUP, f"{text}: {only_new} are for new ones" if only_new else text, False)
+
+
+def copies_notice(
+    names: Collection[str], copies: Collection[tuple[str, str]], *, grouped: bool = False
+) -> Notice | None:
+    """A notice that ignitions with other names have equal fields (`one_ignition`)."""
+    before, after = (len(set(one_ignition(names, part).values())) for part in ((), copies))
+    if after == before:
+        return None
+    text = (
+        f"{before - after} of {before} ignitions have the same fields as others under another name "
+        "and count as one with these; remove the copies, or, if all fires are independent, give "
+        "--independent (independent=True)"
+    )
+    if grouped:
+        text += "; of so many fires the intervals still count copies as independent: remove them"
+    return Notice(GROUP, text, True)
 
 
 def trained_ignitions(surrogate: Surrogate, fires: xr.Dataset) -> frozenset[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -12,6 +13,7 @@ import numpy as np
 import xarray as xr
 
 from plumecast.base.errors import ArgumentError
+from plumecast.base.ignitions import one_ignition
 from plumecast.base.names import SMOKE, SNAPSHOT
 from plumecast.compute.arrays import (
     Array,
@@ -56,6 +58,8 @@ from plumecast.workflows.statistics.request import (
     Request,
     block_factors,
     cluster_names,
+    copy_marks,
+    interval_ends,
     only_output,
     predicted_smoke,
 )
@@ -73,10 +77,13 @@ class EnsembleSums:
     fields: FieldSums | CodeSums
     fires: frozenset[str]  # names of the fires; empty if they have none
     beyond: Extrapolation = field(default_factory=Extrapolation)
+    copies: frozenset[tuple[str, str]] = frozenset()  # marks of fields, and their ignitions
 
     def __add__(self, other: EnsembleSums) -> EnsembleSums:
         fields = self.fields + other.fields  # type: ignore[operator]
-        return EnsembleSums(fields, self.fires | other.fires, self.beyond + other.beyond)
+        return EnsembleSums(
+            fields, self.fires | other.fires, self.beyond + other.beyond, self.copies | other.copies
+        )
 
 
 def device_memory(surrogate: Surrogate) -> int | None:
@@ -89,16 +96,21 @@ def block_sums(surrogate: Surrogate, request: Request, block: xr.Dataset) -> Ens
     named = "fire_id" in block.variables
     names = frozenset(block.fire_id.values.astype(str).tolist()) if named else frozenset()
     rows = surrogate.read_rows(block)
-    ignitions = cluster_names(block)
+    ignitions = cluster_names(block, request.statistics.independent)
+    copies: frozenset[tuple[str, str]] = frozenset()
+    if ignitions is not None and request.joins_copies:
+        marks = copy_marks(block, rows[0])
+        pairs = zip(marks.tolist(), ignitions.tolist(), strict=True)
+        copies = frozenset(pair for pair in pairs if pair[0])
     clusters = None if ignitions is None else Clusters(ignitions, request.groups)
     factors = None
     if not _mean_in_codes(surrogate, request):
         factors = block_factors(block, surrogate, request.quantity, request.interval)
     # The memory of a GPU is planned for one block at a time.
     with contextlib.nullcontext() if device_memory(surrogate) is None else _DEVICE:
-        sums, predicted = _device_sums(surrogate, request, rows, block, factors, clusters)
+        sums, predicted = _device_sums(surrogate, request, rows, block, factors, clusters, copies)
     refuse_infinite(*(part for part in arrays_in(sums) if part.dtype.kind == "f"))
-    return EnsembleSums(sums, names, extrapolation_of(surrogate, block, rows, predicted))
+    return EnsembleSums(sums, names, extrapolation_of(surrogate, block, rows, predicted), copies)
 
 
 def block_sums_on_worker(surrogate: Surrogate, request: Request, block: xr.Dataset) -> EnsembleSums:
@@ -114,6 +126,7 @@ def _device_sums(
     block: xr.Dataset,
     factors: np.ndarray | None,
     clusters: Clusters | None,
+    copies: Collection[tuple[str, str]],
 ) -> tuple[FieldSums | CodeSums, Array | None]:
     """The sums of a block, on the host, and its predictions on the device if they were decoded."""
     if _mean_in_codes(surrogate, request):
@@ -123,10 +136,13 @@ def _device_sums(
         codes = operator.code_map.predict(operator.input_basis.encode(inputs))
         return map_arrays(code_sums(codes, clusters), to_numpy), None
     predicted, smoke, read = predicted_smoke(surrogate, request.quantity, rows, block, factors)
-    expected = None
+    expected = ends = None
     if request.expected is not None and clusters is not None:
         block_of = expected_block(request.expected, smoke, request.thresholds, factors, read=read)
         expected = block_of.fields, block_of.changes
+        if len(set(one_ignition(clusters.names.tolist(), copies).values())) == 1:
+            hours = block["hours"].values if "hours" in block.variables else None
+            ends = interval_ends(request, read, hours, factors).sum(axis=1)
     sums = field_sums(
         smoke,
         request.thresholds,
@@ -137,7 +153,7 @@ def _device_sums(
         clusters=clusters,
         expected=expected,
     )
-    return map_arrays(sums, to_numpy), predicted
+    return replace(map_arrays(sums, to_numpy), ends=ends), predicted
 
 
 def _mean_in_codes(surrogate: Surrogate, request: Request) -> bool:
@@ -161,6 +177,12 @@ class TruthSums:
     def __add__(self, other: TruthSums) -> TruthSums:
         both = self.observed + other.observed, self.predicted + other.predicted
         return TruthSums(*both, self.left_out)
+
+    def joined(self) -> TruthSums:
+        """The sums by ignition, which several names of places may be."""
+        names = one_ignition(self.observed.clusters)
+        observed, predicted = (part.joined(names) for part in (self.observed, self.predicted))
+        return replace(self, observed=observed, predicted=predicted)
 
     @property
     def ignitions(self) -> int:

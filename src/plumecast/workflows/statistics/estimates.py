@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
@@ -32,6 +32,11 @@ CALIBRATED = (
     "the sampling of fires and the surrogate's error, calibrated by ignition on smoke that a fit "
     "has not seen; for fires like those of training, at places where the surrogate errs as it does "
     "elsewhere for the same predicted smoke"
+)
+
+ONE_IGNITION = (
+    "the surrogate's error for fires of this one ignition, as predict --interval; not the sampling "
+    "of fires"
 )
 
 Labelled: TypeAlias = dict[str, tuple[tuple[str, ...], np.ndarray, dict[str, Any]]]
@@ -73,6 +78,12 @@ class Means:
     changes: np.ndarray | None = None  # (V, R, N) of the sums if a part of the calibration is out
     truth: tuple[ClusterSums, ClusterSums] | None = None  # of observed and predicted smoke
     weights: np.ndarray | None = None  # (N,)
+    ends: Mapping[int, np.ndarray] | None = None  # of one ignition: (2, N) by number of a mean
+
+    @property
+    def one(self) -> bool:
+        """Whether the intervals are the error bars of a single ignition."""
+        return self.ends is not None and self.truth is None
 
     @property
     def corrected(self) -> bool:
@@ -103,6 +114,9 @@ class Means:
             low, high = best.interval(self.coverage)
             nothing = (best.mean <= 0.0) & (best.error <= 0.0)
             low, high = np.maximum(low, 0.0), np.where(nothing, np.nan, high)
+            if self.ends is not None and number in self.ends and self.truth is None:
+                low, high = self._weighted(self.ends[number])
+                low, high = np.minimum(low, best.mean), np.maximum(high, best.mean)
         mean = np.clip(best.mean, 0.0, 1.0 if share else None) if self.corrected else predicted
         calibrated = self.changes is not None
         return Corrected(mean, best.error, low, high, predicted, variate, calibrated)

@@ -12,20 +12,27 @@ from plumecast.base.checkpoints import recorded_interval
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import SMOKE, SNAPSHOT
 from plumecast.base.values import setting
-from plumecast.compute.arrays import Array, array_namespace
+from plumecast.compute.arrays import Array, array_namespace, to_numpy
 from plumecast.compute.dose import limited_by_later
 from plumecast.data.layout import Field
+from plumecast.data.split import field_digest
 from plumecast.operators.family import Conditions
 from plumecast.scores.field_statistics import MOST, QUANTILE_ERROR, scaled_by
 from plumecast.scores.optical_depth import LOG_SMOKE
 from plumecast.scores.quantities import DEFAULT, find_quantity, quantity_factors
 from plumecast.scores.reading import AS_STORED, Reading
 from plumecast.scores.sampling import check_coverage
-from plumecast.surrogate.error_bars.calibration import Expected, expected_smoke
+from plumecast.surrogate.error_bars.calibration import Calibration, Expected, expected_smoke
 from plumecast.surrogate.surrogate import Surrogate
 
 COVERAGE = 0.95
 """Share of intervals that contain the true value, unless another one is asked for."""
+
+INDEPENDENT_HELP = (
+    "Count every fire as an ignition of its own, also fires that begin within a cell of each other "
+    "or have equal fields."
+)
+"""The help of --independent."""
 
 CLUSTERS = ("ignition_id", "fire_id")
 """Coordinates that say which snapshots are not independent; the first one that is there counts."""
@@ -38,7 +45,8 @@ class Statistics:
     `quantiles` are shares of the snapshots, such as 0.5. Those of cells have a relative error of at
     most `quantile_error`. Intervals contain the true value with probability `coverage`. `final`
     keeps the last checkpoint of every fire. `precision` is that of the predictions: "float64", or
-    "float32" for speed.
+    "float32" for speed. Fires that begin within a cell of each other, or have equal fields, are one
+    ignition, unless they are `independent`.
     """
 
     quantiles: Iterable[float] = setting(
@@ -52,6 +60,7 @@ class Statistics:
     )
     final: bool = setting(False, "Use only the last checkpoint of every fire.")
     precision: str = setting("float64", "Arithmetic: float64, or float32 for speed.")
+    independent: bool = setting(False, INDEPENDENT_HELP)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "quantiles", tuple(map(float, self.quantiles)))
@@ -77,11 +86,18 @@ class Request:
     statistics: Statistics = MEANS
     groups: int = MOST  # clusters of fires that are kept apart
     expected: Expected | None = None  # of a calibrated surrogate: what its smoke lets expect
+    bars: Calibration | None = None  # of this surrogate, for the interval of one ignition
+    drawn: bool = False  # whether plumecast has drawn the fires (`are_drawn`)
 
     @property
     def quantity(self) -> str:
         """The quantity of means, thresholds and quantiles."""
         return self.reading.quantity_or("sum")
+
+    @property
+    def joins_copies(self) -> bool:
+        """Whether fires with equal fields are one ignition."""
+        return not (self.drawn or self.statistics.independent)
 
     @property
     def thresholds(self) -> tuple[float, ...]:
@@ -123,7 +139,8 @@ def request_of(
     expected = None
     if not corrected and surrogate.error_bars is not None and field.name != LOG_SMOKE:
         expected = expected_smoke(surrogate.error_bars, groups)
-    return Request(reading, statistics, groups, expected)
+    bars = None if expected is None else surrogate.error_bars
+    return Request(reading, statistics, groups, expected, bars)
 
 
 def only_output(surrogate: Surrogate) -> Field:
@@ -212,9 +229,45 @@ def block_factors(
     return quantity_factors(block, smoke, quantity, interval)
 
 
-def cluster_names(block: xr.Dataset) -> np.ndarray | None:
+def interval_ends(
+    request: Request, read: Array, hours: np.ndarray | None, factors: np.ndarray | None
+) -> np.ndarray:
+    """(2, M, N) ends of the error bars of the quantity of snapshots; `read` is as predicted.
+
+    The errors of the snapshots of one ignition are taken to be alike, so that the interval of a
+    mean over them is the mean of the intervals.
+    """
+    assert request.bars is not None
+    smoke = to_numpy(read)
+    ends = np.stack(request.bars.interval(smoke, request.coverage, hours))
+    return ends if factors is None else ends * factors[:, np.newaxis]
+
+
+def copy_marks(block: xr.Dataset, fields: np.ndarray) -> np.ndarray:
+    """(M,) marks that only fires with equal fields (M, N) share, at the last snapshot of each.
+
+    Empty at other snapshots, where nothing burns, and of fires without names or hours.
+    """
+    marks = np.full(fields.shape[0], "", dtype="U64")
+    if not {"fire_id", "hours"} <= set(block.variables):
+        return marks
+    fires = np.broadcast_to(block["fire_id"].values.astype(str), marks.shape)
+    hours = np.broadcast_to(block["hours"].values.astype(np.float64), marks.shape)
+    order = np.lexsort((hours, fires))
+    last = order[np.append(fires[order][1:] != fires[order][:-1], True)]
+    for row in last[(fields[last] != 0.0).any(axis=1)]:
+        marks[row] = f"{hours[row]:.6g} {field_digest(fields[row])}"
+    return marks
+
+
+def are_drawn(fires: object) -> bool:
+    """Whether plumecast has drawn the fires: their ignitions are then independent."""
+    return hasattr(fires, "plans")
+
+
+def cluster_names(block: xr.Dataset, independent: bool = False) -> np.ndarray | None:
     """(M,) names of the ignitions of snapshots, or of their fires; None if they have no names."""
-    for name in CLUSTERS:
+    for name in CLUSTERS[1:] if independent else CLUSTERS:
         if name in block.variables:
             return np.broadcast_to(block[name].values.astype(str), (block.sizes[SNAPSHOT],))
     return None

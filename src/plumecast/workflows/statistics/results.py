@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, TypeAlias
 
@@ -9,6 +10,7 @@ import numpy as np
 import xarray as xr
 
 from plumecast.base.checkpoints import INTERVAL, recorded_interval, smoke_comment
+from plumecast.base.ignitions import one_ignition
 from plumecast.base.names import SMOKE
 from plumecast.base.version import __version__
 from plumecast.compute.arrays import to_numpy
@@ -25,6 +27,7 @@ from plumecast.workflows.statistics.cell_sums import LEFT_OUT, EnsembleSums, Tru
 from plumecast.workflows.statistics.estimates import (
     CALIBRATED,
     CORRECTED,
+    ONE_IGNITION,
     SAMPLING,
     Corrected,
     Labelled,
@@ -51,6 +54,13 @@ def as_statistics(
 ) -> xr.Dataset:
     """The labelled statistics from the sums over all fires, corrected by those with true smoke."""
     field, sums = only_output(surrogate), total.fields
+    names: Mapping[str, str] = {}
+    if sums.clusters is not None:
+        names = one_ignition(sums.clusters.clusters, total.copies)
+        if request.statistics.independent:
+            names = {name: name for name in names}
+        sums = replace(sums, clusters=sums.clusters.joined(names))
+    truth = None if truth is None else truth.joined()
     means, variance = _cell_means(surrogate, sums, request, truth)
     label = "mean of ln(smoke + 1) over fires"
     estimates: Estimates = {"mean_log_smoke": (means.of(LOG), label, "1")}
@@ -88,7 +98,7 @@ def as_statistics(
     }
     if sums.clusters is not None:
         record["ignitions"] = len(sums.clusters.clusters)
-        record |= _interval_record(request, truth is not None)
+        record |= _interval_record(request, truth is not None, means.one)
     if truth is not None:
         record |= {"true_ignitions": truth.ignitions, LEFT_OUT: truth.left_out}
     return _on_grid(made, field, record, request)
@@ -120,9 +130,13 @@ def _cell_means(
     pairs = None
     if truth is not None and clusters is not None:
         pairs = truth.observed, truth.predicted
+    ends = None
+    if isinstance(sums, FieldSums) and sums.ends is not None and counts.size == 1:
+        ends = {QUANTITY: sums.ends / sums.count}
     means = Means(
-        by_cluster, counts, predicted, request.coverage, request.expected, changes, truth=pairs
-    )
+        by_cluster, counts, predicted, request.coverage, request.expected, changes, truth=pairs,
+        ends=ends,
+    )  # fmt: skip
     return means, variance
 
 
@@ -147,9 +161,11 @@ def _labelled(estimates: Estimates, request: Request) -> Labelled:
     return made
 
 
-def _interval_record(request: Request, truth: bool) -> dict[str, Any]:
+def _interval_record(request: Request, truth: bool, one: bool) -> dict[str, Any]:
     """Attributes that say what intervals contain."""
     record: dict[str, Any] = {"coverage": request.coverage}
+    if one:
+        return record | {"intervals_contain": ONE_IGNITION}
     if request.expected is not None:
         record["calibration_ignitions"] = request.expected.groups
         return record | {"intervals_contain": CALIBRATED}
@@ -213,7 +229,7 @@ def place_statistics(
         "ignitions": int(means.counts.size),
         "quantity": request.quantity,
         "units": unit,
-        **_interval_record(request, truth is not None),
+        **_interval_record(request, truth is not None, means.one),
         **model_record(surrogate),
     }
     if places.outside:

@@ -14,6 +14,7 @@ import xarray as xr
 from plumecast.base.checkpoints import DOSE_OF, recorded_interval
 from plumecast.base.deprecated import folded_arguments
 from plumecast.base.errors import PlumecastError
+from plumecast.base.ignitions import one_ignition
 from plumecast.base.names import IGNITION_TIME, SMOKE, SNAPSHOT
 from plumecast.compute.arrays import contiguous, to_numpy
 from plumecast.compute.blocks import row_blocks
@@ -28,11 +29,15 @@ from plumecast.scores.reading import AS_STORED, Reading
 from plumecast.scores.sampling import group_sums
 from plumecast.sources.places import Places
 from plumecast.surrogate.error_bars.calibration import Expected, expected_block
-from plumecast.surrogate.guards import refuse_infinite
+from plumecast.surrogate.guards import Notice, refuse_infinite
 from plumecast.surrogate.surrogate import Surrogate
 from plumecast.weather.read import WeatherLike
 from plumecast.workflows.fires.conditions import user_weather
-from plumecast.workflows.fires.extrapolation import Extrapolation, extrapolation_of
+from plumecast.workflows.fires.extrapolation import (
+    Extrapolation,
+    copies_notice,
+    extrapolation_of,
+)
 from plumecast.workflows.fires.sources import Fires, FireSource, reduce_fires
 from plumecast.workflows.predict import Notify, prediction_rows
 from plumecast.workflows.statistics.estimates import Means
@@ -40,6 +45,9 @@ from plumecast.workflows.statistics.request import (
     MEANS,
     Request,
     Statistics,
+    are_drawn,
+    copy_marks,
+    interval_ends,
     limited,
     nonnegative_smoke,
     only_output,
@@ -48,6 +56,9 @@ from plumecast.workflows.statistics.request import (
 
 BLOCK = 1024
 """Largest number of snapshots predicted at a time."""
+
+COPY = "copy"
+"""Label of samples: a mark that fires with equal fields share (`copy_marks`)."""
 
 AT_ONCE = 2_000_000
 """Values of smoke at places whose expectation is computed at a time."""
@@ -98,6 +109,27 @@ class PlaceSamples:
         dose = smoke.values * quantity_factors(smoke, smoke, "dose", interval)[:, None]
         largest = np.asarray(largest_so_far(dose, self.fires, self.hours))
         return growth_rates(largest, self.fires, self.hours)
+
+    @property
+    def copies(self) -> set[tuple[str, str]]:
+        """Marks of fields, and the ignitions that have them."""
+        marks = self.labels.get(COPY, np.empty(0, dtype=str)).tolist()
+        return {pair for pair in zip(marks, self.ignitions.tolist(), strict=False) if pair[0]}
+
+    def with_ignitions(self, names: Mapping[str, str]) -> PlaceSamples:
+        """The samples whose ignitions are those of the fires by name."""
+        ignitions = np.array([names[fire] for fire in self.fires.tolist()], dtype=str)
+        return replace(self, labels={**self.labels, "ignition_id": ignitions})
+
+    def by_ignition(self, request: Request) -> tuple[PlaceSamples, Notice | None]:
+        """The samples with the names that statistics count ignitions by; a notice of copies."""
+        if request.statistics.independent:
+            return self.with_ignitions({fire: fire for fire in self.fires.tolist()}), None
+        copies = self.copies if request.joins_copies else set()
+        names = one_ignition(self.ignitions.tolist(), copies)
+        ignitions = np.array([names[name] for name in self.ignitions.tolist()], dtype=str)
+        made = replace(self, labels={**self.labels, "ignition_id": ignitions})
+        return made, copies_notice(set(self.ignitions.tolist()), copies)
 
     def at(self, rows: np.ndarray) -> PlaceSamples:
         """The samples of some rows."""
@@ -181,7 +213,7 @@ def _sample_block(
     values = to_numpy(smoke)
     refuse_infinite(values)
     local = values if describe is None else values[:, places.cells]
-    samples = label_samples(local, block, only_output(surrogate).attrs)
+    samples = label_samples(local, block, only_output(surrogate).attrs, rows[0])
     return Sampled((samples if describe is None else describe(samples, block, values),), beyond)
 
 
@@ -208,12 +240,14 @@ def predicted_at(
     sampled = sample_fires(
         places, surrogate, fires, request, weather=user_weather(weather), resources=resources
     )
-    samples = sampled.joined()
+    samples, alike = sampled.joined().by_ignition(replace(request, drawn=are_drawn(fires)))
     if settled and find_quantity(request.quantity).needs_interval:
         factors = samples.factors(request.quantity, request.interval)
         values = limited(samples.values, request.quantity, samples.fires, samples.hours, factors)
         samples = replace(samples, values=np.asarray(values))
     if notify is not None:
+        if alike is not None:
+            notify(alike)
         for notice in sampled.beyond.notices(surrogate, samples.hours.size):
             notify(notice)
     return samples
@@ -242,10 +276,12 @@ def stored_at(
     name: str = SMOKE,
     quantity: str | None = None,
     interval: float | None = None,
+    independent: bool = False,
 ) -> PlaceSamples:
     """The smoke that a store or a Dataset holds, at places, as a `quantity` is read from it.
 
-    Without a quantity it is the sums, or the predicted doses where there are some.
+    Ignitions within a cell have one name, unless all fires are `independent`. Without a quantity it
+    is the sums, or the predicted doses where there are some.
     """
     data = store if isinstance(store, xr.Dataset) else open_snapshots(store, fields=[name])
     if name not in data:
@@ -253,11 +289,20 @@ def stored_at(
     smoke = places.at(data[name]).transpose(SNAPSHOT, "place")
     dosed = DOSE_OF in smoke.attrs if quantity is None else find_quantity(quantity).needs_interval
     smoke = as_integrals(smoke, interval) if dosed else smoke
-    return label_samples(np.asarray(smoke.values, dtype=np.float64), data, smoke.attrs)
+    samples = label_samples(np.asarray(smoke.values, dtype=np.float64), data, smoke.attrs)
+    return samples.by_ignition(Request(statistics=Statistics(independent=independent)))[0]
 
 
-def label_samples(values: np.ndarray, block: xr.Dataset, attrs: Mapping[str, Any]) -> PlaceSamples:
-    """Samples (M, P) with the labels of the snapshots that they are of."""
+def label_samples(
+    values: np.ndarray,
+    block: xr.Dataset,
+    attrs: Mapping[str, Any],
+    fields: np.ndarray | None = None,
+) -> PlaceSamples:
+    """Samples (M, P) with the labels of the snapshots that they are of.
+
+    Equal `fields` (M, N) mark the copies of a fire.
+    """
     count = values.shape[0]
     labels = {
         name: np.broadcast_to(block[name].values.astype(str), (count,))
@@ -269,6 +314,8 @@ def label_samples(values: np.ndarray, block: xr.Dataset, attrs: Mapping[str, Any
     hours = np.full(count, np.nan)
     if "hours" in block.variables:
         hours = np.broadcast_to(block["hours"].values.astype(float), (count,))
+    if fields is not None:
+        labels[COPY] = copy_marks(block, fields)
     return PlaceSamples(values, hours, labels, recorded_interval(attrs), attrs)
 
 
@@ -289,7 +336,16 @@ def place_means(
         request.expected,
         changes,
         truth=(pairs[0], pairs[1]) if pairs else None,
+        ends=_ends(samples, request) if local.counts.size == 1 else None,
     )
+
+
+def _ends(samples: PlaceSamples, request: Request) -> dict[int, np.ndarray] | None:
+    """The ends of the error bar of the mean of one ignition, where the surrogate has some."""
+    if request.bars is None:
+        return None
+    factors = samples.factors(request.quantity, request.interval)
+    return {0: interval_ends(request, samples.values, samples.hours, factors).mean(axis=1)}
 
 
 def _sums(samples: PlaceSamples, request: Request) -> ClusterSums:
