@@ -195,8 +195,8 @@ def _say_what(made: xr.Dataset, *, detailed: bool) -> None:
     calibrated = attrs.get("calibration_ignitions")
     if "true_ignitions" in attrs:
         say(
-            f"{base}, with {attrs['true_ignitions']} of true smoke, contain the sampling of fires "
-            "and the surrogate's error"
+            f"{base} from these, and {attrs['true_ignitions']} with true smoke, contain "
+            "the sampling of fires and the surrogate's error"
         )
         _say_truth(made, name)
     elif attrs["intervals_contain"] == ONE_IGNITION:
