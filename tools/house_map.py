@@ -17,7 +17,7 @@ BEGIN, END = "<!-- map: written by tools/house_map.py -->", "<!-- end of the map
 
 ROOMS = (
     "base", "compute", "physics", "weather", "data", "sources", "simulator", "scores", "operators",
-    "surrogate", "workflows", "impact", "paper", "report", "app", "cli",
+    "surrogate", "workflows", "impact", "paper", "app", "report", "cli",
 )  # fmt: skip
 """From the bottom of the house to the top."""
 

@@ -10,11 +10,16 @@ import shutil
 import pytest
 import xarray as xr
 from markupsafe import escape
+from matplotlib.figure import Figure
 
 import plumecast as pc
+from plumecast.app.maps.figure import draw_ground, name_places
+from plumecast.app.maps.ground import ground_of
+from plumecast.compute.regrid import Grid
 from plumecast.impact.comparison import export_maps, write_json
 from plumecast.impact.loss_result import write_loss
 from plumecast.impact.solar_loss import Unrecorded
+from plumecast.paper.figures import styled
 from plumecast.report.answers import (
     COMMANDS,
     DIFFERENCES,
@@ -23,8 +28,9 @@ from plumecast.report.answers import (
     between,
     chance,
     number,
-    percents_between,
     read_answers,
+    share,
+    shares_between,
 )
 from plumecast.report.planner import write_decision
 from plumecast.report.tables import difference_tables, ordinal, place_table, settled, smoke_pictures
@@ -115,12 +121,12 @@ def test_places_have_their_numbers_intervals_and_units(made, answers, text):
     for row in rows:
         assert f"<span>{number(row['mean'])}<small>" in text
         assert between(row["mean_lower"], row["mean_upper"]) in text
-        assert percents_between(row["above_35_lower"], row["above_35_upper"]) in text
+        assert shares_between(row["above_35_lower"], row["above_35_upper"], 12) in text
     table = place_table(answers.get(PLACES))
     assert table.titles[2] == "chance of more than 35 µg\N{NO-BREAK SPACE}m⁻³"
     ordered = sorted((r for r in rows if r["name"] != "all people"), key=lambda r: -r["mean"])
     assert [cells[0].text for cells in table.rows] == [
-        *(f"{i}. {row['name']}" for i, row in enumerate(ordered, start=1)), "all people",
+        *(row["name"] for row in ordered), "all people",
     ]  # fmt: skip
 
 
@@ -232,6 +238,78 @@ def test_a_poor_surrogate_is_told_at_the_top(alone, beats, times):
     assert top.count("it does not beat the mean") == top.count('id="warning"') == times
 
 
+def changed_places(folder, attrs, **columns):
+    """The page of a folder whose table of places has other attributes and columns."""
+    path = folder / "towns.json"
+    content = json.loads(path.read_text(encoding="utf-8")) | attrs
+    for place, row in enumerate(content["places_table"]):
+        row |= {name: values[place] for name, values in columns.items() if place < len(values)}
+    path.write_text(json.dumps(content), encoding="utf-8")
+    return write_decision(folder, folder / "page.html").path.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper", "said"),
+    [
+        ((5.0, 0.0), (9.0, 1.0), "gets the most smoke"),
+        ((0.5, 0.0), (9.0, 1.0), "which place gets the most is not settled"),
+        ((5.0, 0.0), (9.0, None), "which place gets the most is not settled"),
+    ],
+)
+def test_no_place_gets_the_most_smoke_where_intervals_overlap(alone, lower, upper, said):
+    changed = {"mean": (7.0, 0.5), "mean_lower": lower, "mean_upper": upper}
+    page = changed_places(alone, {}, **changed)
+    assert [text in page for text in ("gets the most smoke", "is not settled")] == [
+        text in said for text in ("gets the most smoke", "is not settled")
+    ]
+
+
+def test_corrected_chances_stand_alone(alone):
+    quantiles = "% of fires bring less than"
+    assert quantiles in changed_places(alone, {})
+    page = changed_places(alone, {"calibration_ignitions": 7})
+    assert quantiles not in page
+    assert "chance of more than 35" in page
+
+
+def test_one_fire_has_its_error_bar_and_no_chances(copied):
+    one = {"ignitions": 1, "fires": 1, "snapshots": 1}
+    maps = xr.load_dataset(copied / "maps.nc").assign_attrs(one)
+    maps.to_netcdf(copied / "maps.nc")
+    bars = {"mean": (20.0, 40.0, 1.0), "mean_lower": (1.0, 36.0, 0.5), "mean_upper": (50.0, 60.0)}
+    page = changed_places(copied, one, **bars)
+    captions = re.findall(r"<figcaption>(\w+ ?\w*)\.", page)
+    assert captions[:3] == ["Lower end", "Prediction", "Upper end"]
+    assert "percentile" not in page[: page.index('id="trust"')]
+    assert "1 in 1" not in page
+    answered = re.findall(r"<span>(yes|no|possible)</span>", page)
+    assert answered[:2] == ["yes", "possible"]
+
+
+def test_the_top_of_the_page_says_what_the_numbers_rest_on(made, copied):
+    maps = xr.load_dataset(made[0] / "maps.nc")
+    beyond = {"snapshots_beyond_training": 3, "extrapolation": "3 of 12 snapshots burn longer"}
+    maps.assign_attrs(beyond, fires_from="simulated, seed 7").to_netcdf(copied / "maps.nc")
+    page = write_decision(copied, copied / "page.html").path.read_text(encoding="utf-8")
+    top = page[page.index("premises") : page.index("<nav")]
+    assert "drawn at random, not observed (simulated, seed 7)" in top
+    assert "3 of 12 snapshots burn longer" in top
+
+
+def test_maps_with_a_projection_have_borders_degrees_and_names():
+    grid = Grid(left=-2_100_000.0, bottom=1_900_000.0, dx=3e3, dy=3e3, nx=20, ny=16)
+    ground = ground_of(grid, "EPSG:5070")
+    assert ground.borders
+    assert {"120° W", "38° N"} <= set(ground.graticule)
+    with styled():
+        ax = Figure().subplots()
+        draw_ground(ax, ground)
+        name_places(ax, {"Weed": (-2088.3, 1918.7), "Yreka": (-2088.2, 1918.8)})
+        shown = {text.get_text(): text for text in ax.texts}
+        boxes = [shown[name].get_window_extent() for name in ("Weed", "Yreka")]
+    assert not boxes[0].overlaps(boxes[1])
+
+
 def test_the_page_says_whether_intervals_contain_the_error_of_predictions(text, alone):
     assert "but not the error of the predictions" in text
     path = alone / "towns.json"
@@ -286,6 +364,9 @@ def test_numbers_are_written_for_people():
     assert number(-0.5, "+") == "−0.5"
     assert [chance(p) for p in (1.0, 0.5, 0.0)] == ["> 99.9 %", "50 %", "< 0.1 %"]
     assert between(0.5, None, unit=" MWh") == "0.5 MWh or more"
+    assert [share(p, 80) for p in (9.13e-5, 0.0823, 0.5)] == ["< 1 in 80", "8 %", "50 %"]
+    assert shares_between(0.0343, 0.1141, 80) == "3 to 12 %"
+    assert shares_between(0.0343, None, 12_000) == "3.43 % or more"
     assert [ordinal(v) for v in (1, 2, 3, 5, 11, 92, 97.5)] == [
         "1st", "2nd", "3rd", "5th", "11th", "92nd", "97.5th",
     ]  # fmt: skip

@@ -310,7 +310,11 @@ def _at_places(
     table = {
         key: replace(item, cells=cells, weights=tuple(weights)) for key, item in values.items()
     }
-    return place_table(table, names, meaning)
+    made = place_table(table, names, meaning)
+    counties = {} if places is None else places.county_of()
+    if not counties:
+        return made
+    return made.assign_coords(county=("place", [counties.get(name, "") for name in names]))
 
 
 def _refuse_other_interval(samples: Mapping[str, PlaceSamples]) -> None:

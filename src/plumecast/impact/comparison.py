@@ -227,6 +227,11 @@ def _named(path: Path, scenario: str) -> Path:
     return path.with_name(f"{path.stem}_{label}{path.suffix}")
 
 
+def county_column(place: xr.Dataset) -> dict[str, str]:
+    """The county of a place as a column, if the user's table had one."""
+    return {"county": str(place["county"].item())} if "county" in place.coords else {}
+
+
 def table_rows(comparison: Comparison) -> Iterator[dict[str, Any]]:
     """A row for every scenario and place; an exceedance has its threshold in its name."""
     table = comparison.places
@@ -235,6 +240,7 @@ def table_rows(comparison: Comparison) -> Iterator[dict[str, Any]]:
         for place in table["place"].values:
             row: dict[str, Any] = {
                 "place": str(place),
+                **county_column(one.sel(place=place)),
                 "reference": comparison.reference,
                 "scenario": str(scenario),
                 "quantity": table.attrs["quantity"],

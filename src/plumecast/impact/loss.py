@@ -66,7 +66,11 @@ class EnergyTable:
     def lost(
         self, interval: np.ndarray, plant: np.ndarray, aod: np.ndarray, ssa: float
     ) -> np.ndarray:
-        """(n,) energy lost by smoke of optical depth `aod` (n,) at pairs of interval and plant."""
+        """(n,) energy lost by smoke of optical depth `aod` (n,) at pairs of interval and plant.
+
+        Never negative: a panel with the sun behind it gains a little from scattered light, which
+        is no loss.
+        """
         at = np.arcsinh(aod / _SCALE) / np.arcsinh(self.largest / _SCALE) * (FINE - 1)
         low = np.clip(at.astype(np.int64), 0, FINE - 2)
         share = np.minimum(at - low, 1.0)
@@ -77,7 +81,7 @@ class EnergyTable:
             clear, left, right = (mixed[interval, plant, node] for node in nodes)
         else:
             clear, left, right = (self.energy[interval, plant, node] @ weights for node in nodes)
-        return np.asarray(clear - (left + share * (right - left)))
+        return np.asarray(np.maximum(clear - (left + share * (right - left)), 0.0))
 
 
 def lagrange(nodes: np.ndarray, at: float) -> np.ndarray:

@@ -11,6 +11,7 @@ import xarray as xr
 from plumecast.base.files import atomic_write, refuse_existing
 from plumecast.base.tables import write_table
 from plumecast.base.version import __version__
+from plumecast.impact.comparison import county_column
 from plumecast.impact.loss import Losses, LossSettings, SmokeAt
 from plumecast.impact.optics import SKIES, Optics
 from plumecast.impact.plants import Panels
@@ -116,12 +117,10 @@ def _bands(sums: Losses, smoke: SmokeAt, coverage: float) -> tuple[np.ndarray, n
     if estimate.freedom > 0:
         ends[2] = np.stack(estimate.interval(coverage))
     parts = np.stack(ends)
-    # A panel with the sun behind it gains from scattered light: a loss can be negative.
-    least = np.minimum(mean, 0.0)
-    parts[:, 0] = np.maximum(np.minimum(parts[:, 0], mean), least)
+    parts[:, 0] = np.maximum(np.minimum(parts[:, 0], mean), 0.0)
     parts[:, 1] = np.minimum(np.maximum(parts[:, 1], mean), np.maximum(most, mean))
     half = np.sqrt(np.nansum((parts - mean) ** 2, axis=0))
-    total = np.stack([np.maximum(mean - half[0], least), np.minimum(mean + half[1], most)])
+    total = np.stack([np.maximum(mean - half[0], 0.0), np.minimum(mean + half[1], most)])
     whole = np.concatenate([parts, total[np.newaxis]])
     return whole[:, 0], whole[:, 1]
 
@@ -134,6 +133,7 @@ def loss_rows(loss: xr.Dataset) -> list[dict[str, Any]]:
         plants = loss.sel(plant=slice(None) if name == ALL else [name])
         row: dict[str, Any] = {
             "plant": name,
+            **county_column(one),
             "megawatts": float(plants["megawatts"].sum()),
             "largest_optical_depth": float(plants["fire_largest_optical_depth"].max()),
         }

@@ -192,6 +192,8 @@ def solar_loss(
     if not isinstance(fires, PlaceSamples):
         record["fires_from"] = fires_origin(fires)
     made = labelled(lost, smoke, settings, largest, uncertainty.coverage)
+    if where.counties:
+        made = made.assign_coords(county=("row", [*where.counties, ""]))
     return made.assign_attrs(
         column_depth_m=smoke.depth, places=where.source, optics_seed=uncertainty.seed, **record
     )

@@ -249,6 +249,40 @@ def percent(share: float | None, sign: str = "") -> str:
     return f"{number(100.0 * share, sign)} %"
 
 
+def share(value: float | None, fires: int) -> str:
+    """A probability of fires in percent, never finer than their number tells.
+
+    >>> [share(value, 80) for value in (0.0000913, 0.0823, 1.0)]
+    ['< 1 in 80', '8 %', '> 79 in 80']
+    """
+    if value is None or not math.isfinite(value):
+        return NONE
+    if value < 1.0 / fires:
+        return f"< 1 in {fires:,}"
+    if value > 1.0 - 1.0 / fires:
+        return f"> {fires - 1:,} in {fires:,}"
+    return f"{100.0 * value:.{_share_digits(fires)}f} %"
+
+
+def shares_between(
+    low: float | None, high: float | None, fires: int, sign: str = "", unit: str = " %"
+) -> str:
+    """An interval of a probability of fires, rounded outwards to what their number tells."""
+    fine = 10.0 ** _share_digits(fires)
+
+    def outwards(end: float | None, rounding: Callable[[float], int]) -> float | None:
+        if end is None or not math.isfinite(end):
+            return None
+        return rounding(round(100.0 * fine * end, 6)) / fine
+
+    return between(outwards(low, math.floor), outwards(high, math.ceil), sign, unit)
+
+
+def _share_digits(fires: int) -> int:
+    """Decimals of a percentage: fires fewer than a thousand tell whole percents."""
+    return max(0, math.floor(math.log10(max(fires, 1))) - 2)
+
+
 def chance(value: float | None) -> str:
     """A probability, never rounded to certainty."""
     if value is None or not math.isfinite(value):

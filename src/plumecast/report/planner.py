@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -78,13 +79,15 @@ def render(answers: Answers) -> str:
         .get_template("decision.html")
         .render(
             lead=_lead(answers),
+            premises=premises(answers),
+            one_fire=maps is not None and tables.is_one(maps),
             warning=do_not_rely(answers),
             pictures=pictures,
-            few_maps=maps is not None and len(pictures) < 3,
+            few_maps=maps is not None and not tables.is_one(maps) and len(pictures) < 3,
             maps_command=commands[MAPS],
             places=tables.place_table(places) if places else None,
             places_lead=_places_lead(places) if places else None,
-            differences=tables.difference_tables(compared, places) if compared else [],
+            differences=tables.difference_tables(compared) if compared else [],
             difference_pictures=tables.difference_pictures(compared_maps, places)
             if compared_maps
             else [],
@@ -114,16 +117,37 @@ def _lead(answers: Answers) -> str:
     return f"Smoke{fires}: {said}."
 
 
+_NAMED = 3
+"""Places that a sentence names."""
+
+
 def _places_lead(places: Answer) -> str:
     """The smokiest place, in a sentence."""
-    order, unit = tables.places_in_order(places), tables.units_of(places)
-    first = order[0]
+    every, unit = tables.places_in_order(places), tables.units_of(places)
+    order = [
+        row for row in every if row["mean"] not in (None, "")
+    ] or every  # none outside the grid
+    first, others = order[0], order[1:]
     ends = between(first["mean_lower"], first["mean_upper"])
-    start = f"Of {counted(len(order), 'place')}, {first['name']} gets" if len(order) > 1 else ""
-    most = " the most smoke," if len(order) > 1 else ""
+    over = "" if tables.is_one(places) else " in the mean over fires"
+    smoke = f"{number(first['mean'])} {unit}{over} ({tables.level_of(places)} interval {ends})"
+    if not others:
+        return f"{first['name']} gets {smoke}."
+    low = first["mean_lower"]
+    alike = [
+        str(row["name"])
+        for row in others
+        if low is None or row["mean_upper"] is None or row["mean_upper"] >= low
+    ]
+    if not alike:
+        return f"Of {counted(len(order), 'place')}, {first['name']} gets the most smoke, {smoke}."
+    more = len(alike) - _NAMED
+    names = [*alike[:_NAMED], counted(more, "other")] if more > 0 else alike
+    named = f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
     return (
-        f"{start or first['name'] + ' gets'}{most} {number(first['mean'])} {unit} in the mean over "
-        f"fires ({tables.level_of(places)} interval {ends})."
+        f"Of {counted(len(order), 'place')}, {first['name']} has the largest value, {smoke}. Its "
+        f"interval overlaps {'those' if len(alike) > 1 else 'that'} of {named}: which place gets "
+        "the most is not settled."
     )
 
 
@@ -167,6 +191,28 @@ def trust(answers: Answers) -> list[tuple[str, str]]:
     return [(heading, " ".join(parts)) for heading, parts in joined.items()]
 
 
+def premises(answers: Answers) -> list[str]:
+    """What all numbers rest on, for the top of the page: the fires, their weather, training."""
+    main = answers.get(MAPS) or answers.get(PLACES) or answers.get(ENERGY)
+    model, texts = _with_model(answers), []
+    if main is not None and main.attrs.get("fires_from"):
+        origin = re.sub(r", version [^;]*", "", str(main.attrs["fires_from"]))
+        drawn = origin.startswith("simulated")
+        texts.append(
+            f"Fires and their weather are drawn at random, not observed ({origin})."
+            if drawn
+            else f"The fires are those of {origin}."
+        )
+    if model is not None and "model_weather" in model.attrs:
+        texts.append(f"Weather that the model uses: {model.attrs['model_weather']}.")
+    beyond = [item for kind in (MAPS, PLACES) if (item := answers.get(kind)) is not None]
+    beyond = [item for item in beyond if "snapshots_beyond_training" in item.attrs]
+    if beyond:
+        heading, text = _beyond(beyond[0])
+        texts.append(f"{heading.rstrip('.')}: {text[:1].lower()}{text[1:]}")
+    return texts
+
+
 def do_not_rely(answers: Answers) -> str | None:
     """Why the predictions should not be used; None if nothing speaks against them."""
     model = _with_model(answers)
@@ -195,7 +241,7 @@ def _fires(main: Answer) -> tuple[str, str]:
     if not ignitions:
         return "Number of fires.", f"{text}; without names of the fires there are no intervals."
     text += f" from {counted(ignitions, 'ignition')} (a place and time where a fire starts)."
-    if ignitions < FEW:
+    if 1 < ignitions < FEW:
         text += " These are few: the intervals are wide, and rare events may be missing entirely."
     return "Number of fires.", text
 
@@ -206,6 +252,11 @@ def _intervals(main: Answer) -> str:
         return "There are none: the fires have no names (fire_id)."
     share = f"{100 * float(attrs['coverage']):g}"
     text = f"An interval is made to contain the true value in {share} of 100 such studies."
+    if tables.is_one(main):
+        return (
+            "There is one ignition: an interval is the error bar of its prediction, where the "
+            "model has one. It says nothing of other fires."
+        )
     if "true_ignitions" in attrs:
         true = counted(int(attrs["true_ignitions"]), "ignition")
         return (
@@ -217,7 +268,8 @@ def _intervals(main: Answer) -> str:
         return (
             f"{text} Those of means and chances contain the chance choice of fires and the error "
             f"of the predictions, measured on {seen} that a fit of the model had not seen, for "
-            "fires like those of training. Those of percentiles contain the choice of fires only."
+            "fires like those of training. Percentiles are those of the predictions, without this "
+            "correction."
         )
     return (
         f"{text} It contains the chance choice of fires, but not the error of the predictions; "

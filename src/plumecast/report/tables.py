@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import importlib.util
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import xarray as xr
-from matplotlib import patheffects
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize, TwoSlopeNorm
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
+from plumecast.app.maps.figure import draw_ground, draw_relief, name_places
+from plumecast.app.maps.ground import GROUND_HEIGHT, Ground, ground_of
+from plumecast.compute.regrid import grid_from_centres
+from plumecast.data.crs import crs_of
 from plumecast.impact.compare import EVERYWHERE, EXPOSURE
 from plumecast.impact.comparison import SCENARIO
 from plumecast.impact.loss_result import ALL, PARTS
-from plumecast.paper.figures import COLOURS, INK, MUTED, draw_smoke, smoke_scale, styled
+from plumecast.paper.figures import COLOURS, MUTED, draw_smoke, smoke_scale, styled
 from plumecast.report import Picture, embed_figure
 from plumecast.report.answers import (
     Answer,
@@ -30,6 +34,8 @@ from plumecast.report.answers import (
     number,
     percent,
     percents_between,
+    share,
+    shares_between,
     unbroken_units,
 )
 from plumecast.scores.quantities import find_quantity
@@ -66,6 +72,17 @@ def sampled(answer: Answer) -> str:
     return "fires" if single else "snapshots of fires"
 
 
+def is_corrected(answer: Answer) -> bool:
+    """Whether means and chances are corrected for the error of predictions; quantiles are not."""
+    return bool({"calibration_ignitions", "true_ignitions"} & set(answer.attrs))
+
+
+def is_one(answer: Answer) -> bool:
+    """Whether an answer is of a single ignition, of which no chance can be told."""
+    attrs = answer.attrs
+    return int(attrs.get("ignitions", attrs["fires"])) == 1
+
+
 def places_in_order(answer: Answer) -> list[Row]:
     """The places without the row of all people, the smokiest first."""
     places = (row for row in answer.rows if row["name"] != EVERYONE)
@@ -73,57 +90,66 @@ def places_in_order(answer: Answer) -> list[Row]:
 
 
 def place_table(answer: Answer) -> Table:
-    """Smoke at places, the smokiest first; all people last."""
+    """Smoke at places, the smokiest first; all people last.
+
+    Quantiles are left out beside chances that are corrected, as they would contradict them.
+    """
     unit, first = units_of(answer), answer.rows[0]
     columns = [name for name in first if f"{name}_lower" in first]
+    above = any(name.startswith("above") for name in columns)
+    if is_one(answer) or (above and is_corrected(answer)):
+        columns = [name for name in columns if not name.startswith("quantile")]
     titles = ["place"]
     for name in columns:
         kind, _, value = name.partition("_")
         if kind == "above":
-            titles.append(f"chance of more than {value} {unit}")
+            asked = "more" if is_one(answer) else "chance of more"
+            titles.append(f"{asked} than {value} {unit}{'?' if is_one(answer) else ''}")
         elif kind == "quantile":
             share = 100 * float(value)
             titles.append(f"{share:g} % of {sampled(answer)} bring less than ({unit})")
         else:
-            titles.append(f"mean ({unit})")
+            titles.append(f"smoke ({unit})" if is_one(answer) else f"mean ({unit})")
     everyone = [row for row in answer.rows if row["name"] == EVERYONE]
-    order = [*enumerate(places_in_order(answer), start=1), *((0, row) for row in everyone)]
     rows = []
-    for place, row in order:
+    for row in [*places_in_order(answer), *everyone]:
         people = row.get("population")
-        small = "" if people is None else f"{people:,.0f} people"
-        label = f"{place}. {row['name']}" if place else EVERYONE
-        rows.append((Cell(label, small), *(_place_cell(row, name) for name in columns)))
+        small = [str(row["county"])] if row.get("county") else []
+        small += [] if people in (None, "") else [f"{people:,.0f} people"]
+        small += [str(row["note"])] if row.get("note") else []
+        first_cell = Cell(str(row["name"]), ", ".join(small))
+        rows.append((first_cell, *(_place_cell(answer, row, name) for name in columns)))
     caption = f"Smoke in {unit}. Small print: the {level_of(answer)} interval of each number."
     return Table(caption, tuple(titles), tuple(rows))
 
 
-def _place_cell(row: Row, name: str) -> Cell:
+def _place_cell(answer: Answer, row: Row, name: str) -> Cell:
     value, low, high = (row[name + ending] for ending in ("", "_lower", "_upper"))
-    if value is None:
+    if value in (None, ""):  # unknown, or outside the grid
         return Cell("–")
+    if name.startswith("above") and is_one(answer):
+        low, high, level = row["mean_lower"], row["mean_upper"], float(name.partition("_")[2])
+        if row["name"] == EVERYONE:
+            return Cell("–")
+        if low is not None and low > level:
+            return Cell("yes")
+        return Cell("no" if high is not None and high <= level else "possible")
     if name.startswith("above"):
-        return Cell(percent(value), percents_between(low, high))
+        fires = int(answer.attrs["fires"])
+        return Cell(share(value, fires), shares_between(low, high, fires))
     return Cell(number(value), between(low, high))
 
 
-def difference_tables(answer: Answer, places: Answer | None = None) -> list[Table]:
-    """One table for each scenario against the reference; the largest decrease first.
-
-    Places have their numbers in the table of `places`, which are those on the maps.
-    """
-    order = [] if places is None else places_in_order(places)
-    labels = {str(row["name"]): f"{number}. {row['name']}" for number, row in enumerate(order, 1)}
+def difference_tables(answer: Answer) -> list[Table]:
+    """One table for each scenario against the reference; the largest decrease first."""
     names = list(dict.fromkeys(str(row["scenario"]) for row in answer.rows))
     return [
-        _difference_table(answer, name, [r for r in answer.rows if r["scenario"] == name], labels)
+        _difference_table(answer, name, [r for r in answer.rows if r["scenario"] == name])
         for name in names
     ]
 
 
-def _difference_table(
-    answer: Answer, name: str, rows: Sequence[Row], labels: dict[str, str]
-) -> Table:
+def _difference_table(answer: Answer, name: str, rows: Sequence[Row]) -> Table:
     unit, reference = units_of(answer), str(answer.attrs["reference"])
     start = "reference_exceedance_"
     levels = [key.removeprefix(start) for key in rows[0] if key.startswith(start)]
@@ -139,25 +165,24 @@ def _difference_table(
         f"chance that {name} brings less smoke",
         *(f"fires above {level} {unit}" for level in levels), "settled?",
     )  # fmt: skip
-    shown = (_difference_row(row, levels, labels | WHOLE) for row in order)
+    shown = (_difference_row(row, levels) for row in order)
     return Table(caption, titles, tuple(shown))
 
 
-def _difference_row(row: Row, levels: Sequence[str], labels: dict[str, str]) -> tuple[Cell, ...]:
+def _difference_row(row: Row, levels: Sequence[str]) -> tuple[Cell, ...]:
+    fires = int(row["ignitions"])
     above = (
         Cell(
-            f"{percent(row[f'reference_exceedance_{level}'])} → "
-            f"{percent(row[f'scenario_exceedance_{level}'])}",
-            percents_between(
-                row[f"exceedance_lower_{level}"], row[f"exceedance_upper_{level}"], "+", " points"
-            ),
+            f"{share(row[f'reference_exceedance_{level}'], fires)} → "
+            f"{share(row[f'scenario_exceedance_{level}'], fires)}",
+            _points_between(row, level),
         )
         for level in levels
     )
     low, high = row["relative_lower"], row["relative_upper"]
     bounded = low is not None or high is not None  # a ratio to a mean near 0 tells nothing
     return (
-        Cell(labels.get(str(row["place"]), str(row["place"]))),
+        Cell(WHOLE.get(str(row["place"]), str(row["place"]))),
         Cell(number(row["reference_mean"])),
         Cell(number(row["scenario_mean"])),
         Cell(number(row["difference"], "+"), between(row["lower"], row["upper"], "+")),
@@ -169,6 +194,11 @@ def _difference_row(row: Row, levels: Sequence[str], labels: dict[str, str]) -> 
         *above,
         Cell(settled(row)),
     )
+
+
+def _points_between(row: Row, level: str) -> str:
+    low, high = (row[f"exceedance_{end}_{level}"] for end in ("lower", "upper"))
+    return shares_between(low, high, int(row["ignitions"]), "+", " points")
 
 
 def settled(row: Row) -> str:
@@ -244,21 +274,24 @@ def smoke_pictures(maps: Answer, places: Answer | None) -> list[Picture]:
         draw_smoke(ax, field.where(field > lowest), norm)
         if not bool((field > lowest).any()):
             text = f"nowhere above\n{number(lowest)} {unit}"
-            ax.text(0.5, 0.5, text, transform=ax.transAxes, ha="center", color=MUTED)
+            ax.text(
+                0.5, 0.97, text, transform=ax.transAxes, ha="center", va="top", color=MUTED
+            )  # fmt: skip
 
-    label = f"smoke ({unit}); white: less than {number(lowest)}"
+    label = f"smoke ({unit}); blank: less than {number(lowest)}"
     legend = _legend(norm, COLOURS, label, beyond="neither")
-    return [*_pictures("smoke", fields, draw, places), legend]
+    return [*_pictures("smoke", maps, fields, draw, places), legend]
 
 
 def _pictures(
     what: str,
+    maps: Answer,
     fields: list[tuple[str, xr.DataArray, str]],
     draw: Callable[[Axes, xr.DataArray], None],
     places: Answer | None,
 ) -> list[Picture]:
-    """A map of each of the fields, which have a title and a caption, with the places on it."""
-    shown = []
+    """A map of each of the fields, which have a title and a caption, with ground and places."""
+    shown, ground = [], _ground_of(maps)
     for title, field, caption in fields:
         with styled():
             tall, wide = (abs(float(field[axis][-1] - field[axis][0])) for axis in ("y", "x"))
@@ -268,8 +301,12 @@ def _pictures(
             ax = figure.subplots()
             ax.set(xlabel="x (km)", ylabel="y (km)")
             ax.locator_params(nbins=5)
+            if ground is not None:
+                draw_relief(ax, ground)
             draw(ax, field)
-            _mark(ax, places, field)
+            if ground is not None:
+                draw_ground(ax, ground)
+            _mark(ax, places)
             shown.append(Picture(embed_figure(figure, DPI), caption, f"Map of {what}: {title}"))
     return shown
 
@@ -277,6 +314,8 @@ def _pictures(
 def _smoke_fields(maps: Answer) -> list[tuple[str, xr.DataArray, str]]:
     """Title of each map, its field and its caption."""
     data, each = maps.fields, sampled(maps)
+    if data is not None and "mean_smoke" in data and is_one(maps):
+        return _error_bar_fields(maps, data)
     if data is not None and "smoke_quantile" in data:
         shares = [float(share) for share in data["quantile"].values]
         fields = []
@@ -285,12 +324,28 @@ def _smoke_fields(maps: Answer) -> list[tuple[str, xr.DataArray, str]]:
             text = (
                 f"{title}. In every cell, {100 * share:g} of 100 {each} bring less smoke than this."
             )
+            if is_corrected(maps):
+                text += " Of the predictions, without the correction that means and chances have."
             fields.append((title, field.sel(quantile=share), text))
         return fields
     if data is not None and "mean_smoke" in data:
         text = f"Mean. The mean over the {each}, in every cell."
         return [("Mean", data["mean_smoke"], text)]
     return []
+
+
+def _error_bar_fields(maps: Answer, data: xr.Dataset) -> list[tuple[str, xr.DataArray, str]]:
+    """Of one ignition: the ends of its error bar and the prediction; that alone without an end."""
+    level = level_of(maps) if "coverage" in maps.attrs else ""
+    fields = [("Prediction", data["mean_smoke"], "Prediction. The smoke to expect.")]
+    upper = data.get("mean_smoke_upper")
+    if upper is None or not bool(np.isfinite(upper).any()):
+        return fields
+    for place, end, word in ((0, "lower", "more"), (2, "upper", "less")):
+        title = f"{end.capitalize()} end"
+        text = f"{title}. With the {level} error bar, the smoke is {word} than this."
+        fields.insert(place, (title, data[f"mean_smoke_{end}"], text))
+    return fields
 
 
 def ordinal(value: float) -> str:
@@ -333,24 +388,28 @@ def difference_pictures(maps: Answer, places: Answer | None) -> list[Picture]:
 
     label = f"difference of the mean smoke ({units_of(maps)})"
     legend = _legend(norm, DIFFERENCE_COLOURS, label, beyond="both")
-    return [*_pictures("differences", fields, draw, places), legend]
+    return [*_pictures("differences", maps, fields, draw, places), legend]
 
 
-def _mark(ax: Axes, places: Answer | None, field: xr.DataArray) -> None:
-    """Mark the places with their numbers in the table; names would cover each other."""
-    if places is None:
-        return
-    middle = float(field.x.mean()) / 1e3
-    for place, row in enumerate(places_in_order(places), start=1):
-        if row.get("cell_x") is None or row.get("cell_y") is None:
-            continue
-        x, y = float(row["cell_x"]) / 1e3, float(row["cell_y"]) / 1e3
-        ax.plot(x, y, "o", ms=4, mfc="white", mec=INK, mew=1.2)
-        ax.annotate(
-            str(place), (x, y), xytext=(5 if x < middle else -5, 3), textcoords="offset points",
-            ha="left" if x < middle else "right", fontsize=8, fontweight="bold", color=INK,
-            path_effects=[patheffects.withStroke(linewidth=2, foreground="white")],
-        )  # fmt: skip
+def _ground_of(maps: Answer) -> Ground | None:
+    """Borders, a graticule and terrain below and above the maps; None without a projection."""
+    data = maps.fields
+    if data is None or crs_of(data) is None or importlib.util.find_spec("pyproj") is None:
+        return None
+    ordered = data.sortby(["y", "x"])
+    grid = grid_from_centres(ordered["x"].values, ordered["y"].values, maps.path.name)
+    return ground_of(grid, crs_of(data), ordered.get(GROUND_HEIGHT))
+
+
+def _mark(ax: Axes, places: Answer | None) -> None:
+    """Mark the places, with their names where there is room."""
+    rows = [] if places is None else places_in_order(places)
+    marks: dict[str, tuple[float, float]] = {}
+    for row in rows:
+        x, y = (row.get(f"place_{a}", row.get(f"cell_{a}")) for a in "xy")
+        if x is not None and y is not None:
+            marks[str(row["name"])] = float(x) / 1e3, float(y) / 1e3
+    name_places(ax, marks)
 
 
 def _legend(norm: Normalize, colours: str, label: str, *, beyond: str) -> Picture:

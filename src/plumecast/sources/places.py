@@ -16,6 +16,7 @@ from plumecast.base.errors import PlumecastError, PlumecastWarning
 from plumecast.base.tables import (
     DIRECTION,
     NUMBER,
+    TEXT,
     Column,
     Table,
     TableFormat,
@@ -42,6 +43,7 @@ FORMAT = TableFormat(
                filled=False),
         Column("elevation", "elev altitude", "length", -500.0, 9000.0, required=False,
                filled=False),
+        Column("county", "district region", TEXT, required=False, filled=False),
     ),
     row="place",
     row_name="name",
@@ -63,11 +65,23 @@ class Places:
     numbers: Mapping[str, np.ndarray]  # (P,) by column of the table, NaN where left out
     source: str  # the file, for messages
     lines: tuple[int, ...] = ()  # (P,) number of each line in the file
+    plane: np.ndarray | None = None  # (P, 2) x and y; None where cells alone are known
+    counties: tuple[str, ...] = ()  # (P,) where the table has them
     outside: tuple[str, ...] = ()  # names of further places, which lie outside the grid
 
     def __len__(self) -> int:
         """Number of places."""
         return len(self.names)
+
+    def positions(self, grid: Grid) -> np.ndarray:
+        """(P, 2) x and y of the places on an ascending grid; of their cells if no more is known."""
+        if self.plane is not None:
+            return self.plane
+        return np.stack([grid.x[self.columns], grid.y[self.rows]], axis=1)
+
+    def county_of(self) -> dict[str, str]:
+        """The counties of the places by their names; empty where the table has none."""
+        return dict(zip(self.names, self.counties, strict=True)) if self.counties else {}
 
     def where(self, place: int) -> str:
         """Where a place is in its table, to begin a message with."""
@@ -89,8 +103,9 @@ def read_places(
     ----------
     table
         Path of a table with the columns `name`, and `lat`, `lon` (degrees) or `x`, `y` (on the
-        grid); optional are population, megawatts, tilt, azimuth and elevation. Headers may name a
-        unit, such as `capacity_kw`, `x (km)` or `elevation [ft]`; without one, lengths are metres.
+        grid); optional are population, county, megawatts, tilt, azimuth and elevation. Headers may
+        name a unit, such as `capacity_kw`, `x (km)` or `elevation [ft]`; without one, lengths are
+        metres.
     like
         Dataset or field with the grid, such as an opened store or `Surrogate.grid`.
     keep
@@ -120,9 +135,13 @@ def _locate(table: Table, like: xr.Dataset | xr.DataArray, *, keep: bool = False
     grid = grid_from_centres(np.sort(like["x"].values), np.sort(like["y"].values), "the grid")
     numbers = table.numbers
     if "x" in table:
-        rows, columns = _cells_of(grid, numbers["x"], numbers["y"])
+        plane: np.ndarray | None = np.stack([numbers["x"], numbers["y"]], axis=1)
     else:
-        rows, columns = _geographic_cells(like, grid, numbers["lat"], numbers["lon"], table.source)
+        plane = _projected(like, numbers["lat"], numbers["lon"], table.source)
+    if plane is not None:
+        rows, columns = _cells_of(grid, *plane.T)
+    else:
+        rows, columns = _geographic_cells(like, numbers["lat"], numbers["lon"], table.source)
     inside = rows >= 0
     if not (keep and inside.any()):
         _check_inside(table, rows, grid, like)
@@ -141,7 +160,7 @@ def _locate(table: Table, like: xr.Dataset | xr.DataArray, *, keep: bool = False
         columns = grid.nx - 1 - columns
     cells = rows * grid.nx + columns
     kept = np.flatnonzero(inside)
-    names = table.texts["name"]
+    names, counties = table.texts["name"], table.texts.get("county", ())
     return Places(
         tuple(names[place] for place in kept),
         cells,
@@ -150,6 +169,8 @@ def _locate(table: Table, like: xr.Dataset | xr.DataArray, *, keep: bool = False
         {name: values[kept] for name, values in numbers.items()},
         table.source,
         tuple(table.lines[place] for place in kept),
+        None if plane is None else plane[kept],
+        tuple(counties[place] for place in kept) if counties else (),
         tuple(names[place] for place in np.flatnonzero(~inside)),
     )
 
@@ -169,16 +190,22 @@ def _cells_of(grid: Grid, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.
     return rows, columns
 
 
+def _projected(
+    like: xr.Dataset | xr.DataArray, lat: np.ndarray, lon: np.ndarray, source: str
+) -> np.ndarray | None:
+    """(P, 2) x and y of places with latitude and longitude; None without a projection."""
+    crs: Any = crs_of(like)
+    if crs is None:
+        return None
+    plane = as_crs(crs, source)
+    move = import_extra("pyproj", source).Transformer.from_crs(4326, plane, always_xy=True)
+    return np.stack(move.transform(lon, lat), axis=1)
+
+
 def _geographic_cells(
-    like: xr.Dataset | xr.DataArray, grid: Grid, lat: np.ndarray, lon: np.ndarray, source: str
+    like: xr.Dataset | xr.DataArray, lat: np.ndarray, lon: np.ndarray, source: str
 ) -> tuple[np.ndarray, np.ndarray]:
     """Row and column of places with latitude and longitude; −1 outside."""
-    crs: Any = crs_of(like)
-    if crs is not None:
-        plane = as_crs(crs, source)
-        move = import_extra("pyproj", source).Transformer.from_crs(4326, plane, always_xy=True)
-        x, y = move.transform(lon, lat)
-        return _cells_of(grid, np.asarray(x), np.asarray(y))
     if "lat" in like.coords and "lon" in like.coords:
         return _nearest_cells(like, lat, lon)
     raise PlumecastError(

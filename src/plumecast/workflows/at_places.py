@@ -290,6 +290,8 @@ def _labelled(
     coords["hours"] += ({"long_name": "last hour since ignition", "units": "h"},)
     coords |= {"place": list(places.names), "day": np.arange(1, days + 1)}
     coords |= {name: ("place", numbers) for name, numbers in places.numbers.items()}
+    if places.counties:
+        coords["county"] = "place", list(places.counties)
     for axis, index in {"x": places.columns, "y": places.rows}.items():
         described = {"long_name": f"{axis} of the cell", "units": "m"}
         coords[f"cell_{axis}"] = "place", surrogate.grid[axis].values[index], described

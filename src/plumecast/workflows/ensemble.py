@@ -29,8 +29,10 @@ from plumecast.workflows.statistics.cell_sums import (
     EnsembleSums,
     block_sums,
     block_sums_on_worker,
+    count_hours,
     device_memory,
     open_truth,
+    refuse_other_hours,
     truth_name,
     truth_sums,
 )
@@ -144,6 +146,8 @@ def ensemble_statistics(
             threads=1 if resources.memory is not None or free is None else THREADS,
             resources=resources,
         )
+    if true_fires is not None:
+        refuse_other_hours(true_fires, total.hours, final=statistics.final)
     made = as_statistics(surrogate, total, request, paired)
     clusters = total.fields.clusters
     if clusters is not None:
@@ -215,6 +219,8 @@ def evaluate_points(
         resources=resources,
         notify=notify,
     )
+    if true_fires is not None:
+        refuse_other_hours(true_fires, count_hours(predicted.hours), final=statistics.final)
     made = place_statistics(surrogate, at, predicted, request, paired)
     made = made.assign_attrs(fires_from=fires_origin(fires))
     if true_fires is None:

@@ -41,6 +41,9 @@ FORMATS = (".nc", ".zarr", ".tif")
 FOOTPRINT = "footprint"
 HISTORY = f"plumecast {__version__} predict"
 
+_NO_FLAG = -1
+"""Value of cells without data in a GeoTIFF of flags."""
+
 AXES = ("threshold", "quantile")
 """Dimensions of statistics beside those of the grid."""
 
@@ -221,6 +224,7 @@ def write_geotiff(
         "crs": wkt,
         "transform": rasterio.Affine(grid.dx, 0.0, grid.left, 0.0, -grid.dy, top),
         "compress": "DEFLATE",
+        "nodata": np.nan if values.dtype.kind == "f" else _NO_FLAG,
     }
     raster = np.ascontiguousarray(values[::-1])
     with rasterio.MemoryFile() as memory:
@@ -228,6 +232,7 @@ def write_geotiff(
             file.write(raster, 1)
             file.update_tags(**tags)
             file.set_band_description(1, tags["long_name"])
+            file.set_band_unit(1, tags.get("units", ""))
         path.write_bytes(memory.getbuffer())
     with open_geotiff(path) as file:
         written = file.read(1)

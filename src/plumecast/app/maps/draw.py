@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import xarray as xr
 
-from plumecast.app.maps.ground import Lines, borders, resample
+from plumecast.app.maps.ground import GROUND_HEIGHT, Lines, borders, resample
 from plumecast.app.maps.layers import LAYERS, PREDICTED, Content, Scene, describe_layers
 from plumecast.app.maps.sources import (
     MOST_FIRES,
@@ -40,10 +40,6 @@ Source = xr.Dataset | str | Path
 
 COVERAGE = 0.9
 """Coverage of the error bars of predicted smoke, where the surrogate is calibrated."""
-
-GROUND_HEIGHT = "surface_altitude"
-"""Field of a store with the height of the ground in m, for the hillshade."""
-
 
 FORMATS = (".html", ".png", ".kmz")
 

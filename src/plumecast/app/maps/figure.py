@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import textwrap
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ from matplotlib.colors import ListedColormap, Normalize
 from matplotlib.figure import Figure
 
 from plumecast.app.maps.colours import FIRE_COLOUR, FIRST, MISSING, Scale, tick_text
-from plumecast.app.maps.ground import perimeters, relief
+from plumecast.app.maps.ground import Ground, Lines, perimeters, relief
 from plumecast.app.maps.layers import Content, Layer, Scene
 from plumecast.base.files import atomic_write
 from plumecast.compute.regrid import Grid
@@ -69,7 +70,7 @@ def draw_figure(content: Content, *, all_times: bool = False) -> Figure:
     wide = (WIDTH - 0.8) / max(len(times), 2)
     tall = wide * grid.ny * grid.dy / (grid.nx * grid.dx)
     figure = Figure(
-        figsize=(wide * len(times) + 1.3, rows * (tall + 0.75) + 0.7), layout="constrained"
+        figsize=(wide * len(times) + 1.3, rows * (tall + 0.75) + 1.0), layout="constrained"
     )
     axes = figure.subplots(rows, len(times), squeeze=False, sharex=True, sharey=True)
     for line, layer in enumerate(content.layers):
@@ -88,9 +89,14 @@ def draw_figure(content: Content, *, all_times: bool = False) -> Figure:
         label_bar(bar, content.scales[key], content.layers[alike[0]])
     for ax in axes[-1]:
         ax.set_xlabel("x (km)")
-    _scale_bar(axes[0, 0], content)
+    _scale_bar(axes[0, 0], content.grid)
     name = f": {plain(scene.name)}" if scene.name else ""
-    figure.suptitle(f"{plain(content.title)}{name}", fontsize=10)
+    # A suptitle of maps with equal aspect would lie on the titles of the columns.
+    top = 1.0 - 0.3 / figure.get_figheight()
+    figure.set_layout_engine("constrained", rect=(0.0, 0.0, 1.0, top))
+    title = f"{plain(content.title)}{name}"
+    above = figure.text(0.5, 0.5 * (1.0 + top), title, fontsize=10, ha="center", va="center")
+    above.set_in_layout(False)
     return figure
 
 
@@ -116,43 +122,114 @@ def _draw_map(ax: Axes, content: Content, scene: Scene, layer: Layer, time: int)
     levels = scale.levels(scene.fields[layer.name][time])
     ax.imshow(scale.rgba[levels], extent=extent, origin="lower", interpolation="nearest",
               alpha=1.0 if content.heights is None else 0.85)  # fmt: skip
-    for kind, lines in content.borders.items():
-        colour, width = _LINES[kind]
-        for line in lines:
-            ax.plot(line[:, 0] / _KM, line[:, 1] / _KM, color=colour, linewidth=width)
+    _draw_borders(ax, content.borders)
     burned = scene.burned
     if burned is not None:
         for ring in perimeters(burned[time], content.grid):
             x, y = ring.T / _KM
             ax.plot(x, y, color="white", linewidth=1.8)
             ax.plot(x, y, color=FIRE_COLOUR, linewidth=0.9)
-    _draw_places(ax, content)
     ax.set_xlim(extent[0], extent[1])
     ax.set_ylim(extent[2], extent[3])
     ax.set_aspect("equal")
+    _draw_places(ax, content)
 
 
 def _draw_places(ax: Axes, content: Content) -> None:
-    if content.places is None:
-        return
-    grid = content.grid
+    if content.places is not None:
+        positions = content.places.positions(content.grid) / _KM
+        marks = {n: (x, y) for n, (x, y) in zip(content.places.names, positions, strict=True)}
+        name_places(ax, marks)
+
+
+_NAME_SIZE = 7  # points
+_LETTER = 0.55  # width of a letter as a share of its size
+
+
+def name_places(ax: Axes, marks: Mapping[str, tuple[float, float]]) -> None:
+    """Mark places (x, y) of finished maps, with their names beside them where there is most room.
+
+    Names keep to the map and off each other as far as four sides of a mark allow.
+    """
     halo = [patheffects.withStroke(linewidth=2, foreground="white")]
-    for name, row, column in zip(
-        content.places.names, content.places.rows, content.places.columns, strict=True
-    ):
-        x, y = grid.x[column] / _KM, grid.y[row] / _KM
-        ax.plot([x], [y], "o", color=INK, markeredgecolor="white", markersize=4)
-        side = min(2, int(3 * column / grid.nx))  # third of the map: a name is written inwards
+    (west, east), (south, north) = ax.get_xlim(), ax.get_ylim()
+    box = ax.get_window_extent()
+    scale = min(box.width / (east - west), box.height / (north - south)) * 72.0 / ax.figure.dpi
+    points = {n: ((x - west) * scale, (y - south) * scale) for n, (x, y) in marks.items()}
+    taken = [(x - 3.0, y - 3.0, x + 3.0, y + 3.0) for x, y in points.values()]
+    frame = (east - west) * scale, (north - south) * scale
+    for name, (x, y) in points.items():
+        shown = plain(name)
+        wide, tall = _LETTER * _NAME_SIZE * len(shown), 1.1 * _NAME_SIZE
+        sides = ((4.0, -2.5, "left"), (-4.0, -2.5, "right"), (0.0, 5.0, "center"),
+                 (0.0, -10.0, "center"))  # fmt: skip
+        boxes = []
+        for right, up, align in sides:
+            left = x + right - {"left": 0.0, "center": 0.5, "right": 1.0}[align] * wide
+            boxes.append((left, y + up, left + wide, y + up + tall))
+        best = min(range(len(sides)), key=lambda k: _crowding(boxes[k], taken, frame))
+        taken.append(boxes[best])
+        right, up, align = sides[best]
+        ax.plot(*marks[name], "o", color=INK, markeredgecolor="white", markersize=4)
         label = ax.annotate(
-            plain(name), (x, y), xytext=(4 * (1 - side), 3), textcoords="offset points", fontsize=7,
-            ha=("left", "center", "right")[side], path_effects=halo,
+            shown, marks[name], xytext=(right, up), textcoords="offset points",
+            fontsize=_NAME_SIZE, ha=align, color=INK, path_effects=halo,
         )  # fmt: skip
         label.set_in_layout(False)  # or the maps shrink to make room for it
 
 
-def _scale_bar(ax: Axes, content: Content) -> None:
+Box = tuple[float, float, float, float]
+"""West, south, east and north, in points."""
+
+
+def _crowding(name: Box, taken: Sequence[Box], frame: tuple[float, float]) -> float:
+    """Area of a name that lies on others, or outside of the map."""
+    west, south, east, north = name
+    inside = max(0.0, min(east, frame[0]) - max(west, 0.0)) * max(
+        0.0, min(north, frame[1]) - max(south, 0.0)
+    )
+    lost = (east - west) * (north - south) - inside
+    return 3.0 * lost + sum(
+        max(0.0, min(east, other[2]) - max(west, other[0]))
+        * max(0.0, min(north, other[3]) - max(south, other[1]))
+        for other in taken
+    )
+
+
+def draw_relief(ax: Axes, ground: Ground) -> None:
+    """The hillshade below a map, where heights are known."""
+    if ground.heights is not None:
+        picture = relief(ground.heights, ground.grid.dx, ground.grid.dy)
+        ax.imshow(picture, extent=_extent(ground.grid), interpolation="bilinear")
+
+
+def draw_ground(ax: Axes, ground: Ground) -> None:
+    """Borders, meridians and parallels with their degrees instead of kilometres, a scale bar."""
+    west, east, south, north = _extent(ground.grid)
+    _draw_borders(ax, ground.borders)
+    for label, line in ground.graticule.items():
+        x, y = line.T / _KM
+        ax.plot(x, y, color=MUTED, linewidth=0.4, linestyle=(0, (2, 3)))
+        if y[0] > north - 0.06 * (north - south) or x[0] > east - 0.1 * (east - west):
+            continue  # no room for the degrees
+        text = ax.annotate(
+            label, (x[0], y[0]), xytext=(2, 2), textcoords="offset points", fontsize=6, color=MUTED
+        )
+        text.set_in_layout(False)
+    ax.set(xlim=(west, east), ylim=(south, north), xlabel="", ylabel="", xticks=[], yticks=[])
+    _scale_bar(ax, ground.grid)
+
+
+def _draw_borders(ax: Axes, borders: Lines) -> None:
+    for kind, lines in borders.items():
+        colour, width = _LINES[kind]
+        for line in lines:
+            ax.plot(line[:, 0] / _KM, line[:, 1] / _KM, color=colour, linewidth=width)
+
+
+def _scale_bar(ax: Axes, grid: Grid) -> None:
     """A bar of a round length in the lower left corner."""
-    west, east, south, north = _extent(content.grid)
+    west, east, south, north = _extent(grid)
     longest = _BAR_SHARE * (east - west)
     power = 10.0 ** np.floor(np.log10(longest))
     length = power * max(k for k in (1.0, 2.0, 5.0) if k * power <= longest)

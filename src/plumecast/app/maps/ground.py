@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -87,6 +88,9 @@ def _walk(
 Lines = dict[str, list[np.ndarray]]
 """Lines (n, 2) of x and y in metres by kind: "country", "state" or "county"."""
 
+GROUND_HEIGHT = "surface_altitude"
+"""Field of a store with the height of the ground in m, for the hillshade."""
+
 COUNTIES_BELOW = 6e5  # m: wider grids show no counties
 _MARGIN = 0.05  # of the grid's size, drawn around it
 _PLACES = (
@@ -129,6 +133,51 @@ def borders(grid: Grid, crs: Any) -> Lines:
             line = np.stack(to_plane.transform(*degrees.T), axis=1)
             lines_by_kind.setdefault(kind, []).extend(_within(line, box))
     return {kind: lines for kind, lines in lines_by_kind.items() if lines}
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """What lies around and below the smoke of a plane with a coordinate system."""
+
+    grid: Grid
+    borders: Lines
+    graticule: dict[str, np.ndarray]  # (n, 2) x and y by label
+    heights: np.ndarray | None = None  # (ny, nx), m
+
+
+def ground_of(grid: Grid, crs: Any, heights: Any = None) -> Ground:
+    """The borders and the graticule of a grid, and the heights (y, x) of its cells."""
+    known = None if heights is None or set(heights.dims) != {"y", "x"} else heights
+    values = None if known is None else known.transpose("y", "x").values.astype(np.float64)
+    return Ground(grid, borders(grid, crs), graticule(grid, crs), values)
+
+
+_STEPS = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0)  # degrees between lines
+_MOST_LINES = 3  # of each direction
+
+
+def graticule(grid: Grid, crs: Any) -> dict[str, np.ndarray]:
+    """Meridians and parallels within a grid by their labels, from the bottom and from the left."""
+    to_plane = import_extra("pyproj", "the grid").Transformer.from_crs(
+        4326, as_crs(crs, "the grid"), always_xy=True
+    )
+    right, top = grid.left + grid.nx * grid.dx, grid.bottom + grid.ny * grid.dy
+    around = to_plane.transform_bounds(grid.left, grid.bottom, right, top, direction="INVERSE")
+    if not np.isfinite(around).all() or around[0] > around[2]:
+        return {}
+    lines = {}
+    for axis, (names, low, high) in enumerate((("EW", *around[::2]), ("NS", *around[1::2]))):
+        step = next((s for s in _STEPS if (high - low) / s <= _MOST_LINES + 1), 30.0)
+        along = np.linspace(around[1 - axis], around[3 - axis], 400)
+        for number in range(int(np.ceil(low / step)), int(np.floor(high / step)) + 1):
+            degrees = np.full((400, 2), round(number * step, 6))
+            degrees[:, 1 - axis] = along
+            x, y = to_plane.transform(*degrees.T)
+            inside = (x >= grid.left) & (x <= right) & (y >= grid.bottom) & (y <= top)
+            if inside.sum() > 1:
+                label = f"{abs(number * step):g}° {names[number < 0]}"
+                lines[label] = np.stack([x, y], axis=1)[inside]
+    return lines
 
 
 def _arcs(item: Any) -> Iterator[int]:

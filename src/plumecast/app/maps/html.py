@@ -67,7 +67,11 @@ def in_script(content: Any) -> str:
 def page_data(content: Content) -> dict[str, Any]:
     """What the viewer shows, for JSON."""
     grid, places = content.grid, content.places
-    listed = () if places is None else zip(places.names, places.rows, places.columns, strict=True)
+    listed = (
+        ()
+        if places is None
+        else zip(places.names, places.rows, places.columns, places.positions(grid), strict=True)
+    )
     picture = None
     if content.heights is not None:
         png = encode_png(relief(*content.heights))
@@ -82,8 +86,8 @@ def page_data(content: Content) -> dict[str, Any]:
         "scenes": [_scene_data(scene, content) for scene in content.scenes],
         "places": [
             {"name": name, "row": int(row), "column": int(column),
-             "x": float(grid.x[column]), "y": float(grid.y[row])}
-            for name, row, column in listed
+             "x": float(x), "y": float(y)}
+            for name, row, column, (x, y) in listed
         ],
         "borders": {
             kind: [np.rint(line).astype(int).ravel().tolist() for line in lines]

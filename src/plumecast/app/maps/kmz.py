@@ -1,4 +1,4 @@
-"""Write a map as KMZ for GIS programs: overlays with times, the perimeter, and a legend."""
+"""Write a map as KMZ for GIS programs: overlays with times, perimeter, places, and a legend."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from plumecast.base.errors import ArgumentError, PlumecastError
 from plumecast.base.files import atomic_write
 from plumecast.data.crs import as_crs, import_extra
 from plumecast.paper.figures import hours_text
+from plumecast.sources.places import Places
 
 NOMINAL = "2000-01-01T00:00Z"
 """Time of ignition of fires without a date; viewers of KML need dates for their time slider."""
@@ -63,6 +64,8 @@ def write_kmz(content: Content, path: Path, ignition_time: str | None = None) ->
             _add(overlay, "LatLonBox", **{edge: f"{value:.7f}" for edge, value in warp.box.items()})
     if scene.burned is not None:
         _perimeters(document, scene, scene.burned, warp, start)
+    if content.places is not None:
+        _places(document, content.places, warp)
     with atomic_write(path) as partial, zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED) as file:
         text = ElementTree.tostring(root, encoding="utf-8", xml_declaration=True)
         for name, data in {"doc.kml": text, **pictures}.items():
@@ -99,6 +102,13 @@ class Warp:
         """A ring (n, 2) in the plane as KML coordinates."""
         places = zip(*self.move.transform(*ring.T), strict=True)
         return " ".join(f"{longitude:.6f},{latitude:.6f}" for longitude, latitude in places)
+
+
+def _places(document: Any, places: Places, warp: Warp) -> None:
+    folder = _add(document, "Folder", name="Places")
+    for name, position in zip(places.names, places.positions(warp.grid), strict=True):
+        mark = _add(folder, "Placemark", name=name)
+        _add(mark, "Point", coordinates=warp.degrees(position[np.newaxis]))
 
 
 def _start(text: str | None) -> datetime:

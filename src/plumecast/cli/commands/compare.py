@@ -38,6 +38,7 @@ from plumecast.impact.difference import MOST
 from plumecast.surrogate.load import load_surrogate
 from plumecast.surrogate.surrogate import Surrogate
 from plumecast.workflows.export import FORMATS
+from plumecast.workflows.statistics.point_table import without_noise
 
 _FORM = re.compile(r"(?:(?P<name>[^=/\\]+)=)?(?P<what>.+?)(?:@(?P<drought>[^@/\\]+))?")
 _NONE = "–"
@@ -239,7 +240,7 @@ def _drawn(
 
 def show_comparison(comparison: Comparison) -> None:
     """One table for each scenario against the reference, and the notes."""
-    places = comparison.places
+    places = comparison.places.map(without_noise, keep_attrs=True)
     level = 100 * places.attrs["coverage"]
     unit = shown_units(places.attrs["units"])
     say(f"{places.attrs['quantity']} ({unit}) at the last snapshot of each fire, mean over fires")

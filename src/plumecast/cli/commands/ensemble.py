@@ -84,7 +84,8 @@ def command(
     ),
     truth: Path = typer.Option(
         None,
-        help="Store of fires with true smoke, from the same population and not used in training. "
+        help="Store of fires with true smoke, from the same population, at the same hours and not "
+        "used in training. "
         "These fires then correct the estimates, not the calibration of the surrogate.",
         show_default=False,
     ),

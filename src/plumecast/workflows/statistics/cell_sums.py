@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Collection
+from collections import Counter
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -12,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import xarray as xr
 
-from plumecast.base.errors import ArgumentError
+from plumecast.base.errors import ArgumentError, PlumecastError
 from plumecast.base.ignitions import one_ignition
 from plumecast.base.names import SMOKE, SNAPSHOT
 from plumecast.compute.arrays import (
@@ -78,11 +79,15 @@ class EnsembleSums:
     fires: frozenset[str]  # names of the fires; empty if they have none
     beyond: Extrapolation = field(default_factory=Extrapolation)
     copies: frozenset[tuple[str, str]] = frozenset()  # marks of fields, and their ignitions
+    hours: Counter[float] = field(default_factory=Counter)  # snapshots by hours since ignition
 
     def __add__(self, other: EnsembleSums) -> EnsembleSums:
-        fields = self.fields + other.fields  # type: ignore[operator]
         return EnsembleSums(
-            fields, self.fires | other.fires, self.beyond + other.beyond, self.copies | other.copies
+            self.fields + other.fields,  # type: ignore[operator]
+            self.fires | other.fires,
+            self.beyond + other.beyond,
+            self.copies | other.copies,
+            self.hours + other.hours,
         )
 
 
@@ -110,7 +115,43 @@ def block_sums(surrogate: Surrogate, request: Request, block: xr.Dataset) -> Ens
     with contextlib.nullcontext() if device_memory(surrogate) is None else _DEVICE:
         sums, predicted = _device_sums(surrogate, request, rows, block, factors, clusters, copies)
     refuse_infinite(*(part for part in arrays_in(sums) if part.dtype.kind == "f"))
-    return EnsembleSums(sums, names, extrapolation_of(surrogate, block, rows, predicted), copies)
+    beyond = extrapolation_of(surrogate, block, rows, predicted)
+    hours = block["hours"].values if "hours" in block.variables else ()
+    return EnsembleSums(sums, names, beyond, copies, count_hours(hours))
+
+
+SHARED_HOURS = 0.9
+"""Share of the snapshots of the fires, and of those with true smoke, whose hours the others have.
+Some fires end earlier than others."""
+
+
+def count_hours(hours: Iterable[float]) -> Counter[float]:
+    """Numbers of snapshots by their hours since ignition."""
+    known = np.ravel(np.asarray(hours, dtype=np.float64))
+    return Counter(np.round(known[np.isfinite(known)], 2).tolist())
+
+
+def refuse_other_hours(true_fires: xr.Dataset, fires: Counter[float], *, final: bool) -> None:
+    """Raise if the fires of `open_truth` have other hours than those whose smoke they correct."""
+    if "hours" not in true_fires.variables or not fires:
+        return
+    hours = true_fires["hours"].values
+    truth = count_hours(hours[final_rows(true_fires)] if final else hours)
+    if final:  # the lengths of fires differ
+        apart = max(truth) < min(fires) or max(fires) < min(truth)
+    else:
+        shares = (
+            sum(number for hour, number in one.items() if hour in other) / one.total()
+            for one, other in ((truth, fires), (fires, truth))
+        )
+        apart = min(shares) < SHARED_HOURS
+    if apart:
+        first = (sorted(part)[:8] for part in (truth, fires))
+        true, of_fires = (", ".join(f"{hour:g}" for hour in hours) for hours in first)
+        raise PlumecastError(
+            f"true smoke is known at {true} h and cannot correct fires at {of_fires} h; choose the "
+            f"same (--hours {true.replace(' ', '')}), or give true smoke at those of the fires"
+        )
 
 
 def block_sums_on_worker(surrogate: Surrogate, request: Request, block: xr.Dataset) -> EnsembleSums:

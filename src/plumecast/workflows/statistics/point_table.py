@@ -30,6 +30,10 @@ FIRE = "fire"
 ROWS = "places_table"
 """Key of the rows in a JSON file, beside the attributes."""
 
+NOISE = 1e-6
+"""Probabilities, and smoke in µg m⁻³ or µg m⁻³ h, below it are noise of single precision."""
+
+SMOKE_UNITS = ("ug m-3", "ug m-3 h")
 FIRE_ROWS = "fires_at_places"
 """Key of the rows of single fires."""
 
@@ -42,20 +46,30 @@ EVERYONE = "all people"
 """Name of the last row: the mean per person, and the share of persons above each threshold."""
 
 
+def without_noise(field: xr.DataArray) -> xr.DataArray:
+    """Probabilities and smoke with 0 for what is noise (`NOISE`); other units stay as they are."""
+    if field.dtype.kind != "f" or field.attrs.get("units") not in (*SMOKE_UNITS, "1"):
+        return field
+    return field.where(~(np.abs(field) < NOISE), 0.0)
+
+
 def point_columns(statistics: xr.Dataset) -> dict[str, np.ndarray]:
     """Columns of the table by name, each with its interval as `…_lower` and `…_upper`.
 
-    The last row is for all people, if the population is known. Places outside the grid have rows
-    without values and a column `note` that says so.
+    The last row is for all people, if the population is known. Noise of the arithmetic (`NOISE`) is
+    0, wherever the table is shown or written. Places outside the grid have rows without values and
+    a column `note` that says so.
     """
     if FIRE in statistics.dims:
         return _fire_columns(statistics)
     columns: dict[str, np.ndarray] = {"name": statistics["place"].values.astype(str)}
+    if "county" in statistics.coords:
+        columns["county"] = statistics["county"].values.astype(str)
     if "population" in statistics.coords:
         columns["population"] = statistics["population"].values
     for name, variable, chosen in _statistics(statistics):
         for ending in ("", "_lower", "_upper"):
-            columns[name + ending] = statistics[variable + ending].sel(chosen).values
+            columns[name + ending] = without_noise(statistics[variable + ending].sel(chosen)).values
         if f"{variable}_correlation" in statistics:
             one = statistics.sel(chosen)
             columns[f"{name}_correlation"] = one[f"{variable}_correlation"].values
@@ -75,6 +89,8 @@ def _fire_columns(answers: xr.Dataset) -> dict[str, np.ndarray]:
     """Columns of single fires: (fire, place) values, one fire below the other."""
     shape = answers.sizes[FIRE], answers.sizes["place"]
     by_place = {"name": answers["place"].values.astype(str)}
+    if "county" in answers.coords:
+        by_place["county"] = answers["county"].values.astype(str)
     if "population" in answers.coords:
         by_place["population"] = answers["population"].values
     columns = {name: np.broadcast_to(values, shape) for name, values in by_place.items()}
@@ -83,7 +99,7 @@ def _fire_columns(answers: xr.Dataset) -> dict[str, np.ndarray]:
         columns["footprint"] = words[answers["footprint"].values]
     for name, variable, chosen, endings in _of_fires(answers):
         for ending in endings:
-            values = answers[variable + ending].sel(chosen)
+            values = without_noise(answers[variable + ending].sel(chosen))
             columns[name + ending] = values.transpose(FIRE, "place").values
     columns = _with_outside(columns, answers)
     flags = [flag_meanings(int(bits)) for bits in answers[EXTRAPOLATES].values]
@@ -163,13 +179,14 @@ def printed_rows(statistics: xr.Dataset) -> tuple[list[str], list[list[str]]]:
     if FIRE in statistics.dims:
         return _printed_fires(statistics)
     columns = point_columns(statistics)
+    of_smoke = str(statistics["mean_smoke"].attrs.get("units", "")) in SMOKE_UNITS
     shown = [name for name, _, _ in _statistics(statistics)]
     titles = ["place", *(name.replace("above_", "P > ").replace("_", " ") for name in shown)]
     rows = [[str(place)] for place in columns["name"]]
     for name in shown:
         parts = zip(*(columns[name + ending] for ending in ("", "_lower", "_upper")), strict=True)
         for row, values in zip(rows, parts, strict=True):
-            row.append(_cell(*values, share=name.startswith("above_")))
+            row.append(_cell(*values, tiny=of_smoke or name.startswith("above_")))
     return _noted(columns, titles, rows)
 
 
@@ -188,7 +205,7 @@ def _printed_fires(answers: xr.Dataset) -> tuple[list[str], list[list[str]]]:
         for row, values in zip(
             rows, zip(*(columns[name + end] for end in endings), strict=True), strict=True
         ):
-            row.append(_cell(*values, share=False))
+            row.append(_cell(*values, tiny=answers[variable].attrs["units"] in SMOKE_UNITS))
     return _noted(columns, titles, rows)
 
 
@@ -202,16 +219,16 @@ def _noted(
     return [*titles, "note"], noted
 
 
-LEAST_SHARE = 1e-3
-"""Probabilities below it are printed as "< 0.001"; files have all digits."""
+LEAST = 1e-3
+"""Probabilities and smoke below it are printed as "< 0.001"; files have all digits."""
 
 
-def _cell(*interval: Any, share: bool) -> str:
+def _cell(*interval: Any, tiny: bool) -> str:
     """A value and its interval; "–" is none, and "?" an end that is not known."""
     if interval[0] == "":
         return "–"
     words = [
-        f"< {LEAST_SHARE:g}" if share and 0.0 < value < LEAST_SHARE else f"{value:.3g}"
+        f"< {LEAST:g}" if tiny and 0.0 < value < LEAST else f"{value:.3g}"
         for value in map(float, interval)
     ]
     known = np.isfinite(np.array(interval, dtype=float))
@@ -274,7 +291,7 @@ def point_rows(statistics: xr.Dataset) -> list[dict[str, Any]]:
     """
     columns = point_columns(statistics)
     rows = [dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True)]
-    for name in ("cell_x", "cell_y"):
+    for name in ("cell_x", "cell_y", "place_x", "place_y"):
         if name in statistics.coords:  # all people, and places outside the grid, have none
             values = dict(zip(statistics["place"].values, statistics[name].values, strict=True))
             for row in rows:

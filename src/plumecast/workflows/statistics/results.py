@@ -242,6 +242,12 @@ def place_statistics(
         if axis in surrogate.grid.coords:
             described = {"long_name": f"{axis} of the cell", "units": "m"}
             coords[f"cell_{axis}"] = PLACE, surrogate.grid[axis].values[index], described
+    if places.counties:
+        coords["county"] = PLACE, list(places.counties), {"long_name": "county"}
+    if places.plane is not None:
+        for axis, values in zip("xy", places.plane.T, strict=True):
+            described = {"long_name": f"{axis} of the place", "units": "m"}
+            coords[f"place_{axis}"] = PLACE, values, described
     return xr.Dataset(variables, coords=coords, attrs=attrs)
 
 
