@@ -12,7 +12,7 @@ import pytest
 import xarray as xr
 
 import plumecast as pc
-from plumecast.workflows.at_places import summary
+from plumecast.workflows.statistics.at_places import summary
 from plumecast.workflows.statistics.point_table import write_points
 from support.snapshots import make_snapshots
 from support.windy_fires import windy, write_windy_rasters

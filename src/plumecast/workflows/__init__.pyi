@@ -1,6 +1,6 @@
 """The public names of `plumecast.workflows` and their homes."""
 
-from .at_places import smoke_at_places as smoke_at_places
+from .statistics.at_places import smoke_at_places as smoke_at_places
 from .design.design import Design as Design
 from .fires.conditions import with_fuels as with_fuels
 from .fires.hours import at_hours as at_hours

@@ -47,7 +47,6 @@ from plumecast.surrogate.error_bars.interval import (
 )
 from plumecast.surrogate.load import load_surrogate
 from plumecast.surrogate.surrogate import Surrogate
-from plumecast.workflows.at_places import HOUR, smoke_at_places
 from plumecast.workflows.bluesky import NAMES, export_bluesky, read_clock, recorded_time
 from plumecast.workflows.export import (
     FOOTPRINT,
@@ -57,6 +56,7 @@ from plumecast.workflows.export import (
 )
 from plumecast.workflows.fires.sources import Overrides
 from plumecast.workflows.predict import predict_store
+from plumecast.workflows.statistics.at_places import HOUR, smoke_at_places
 from plumecast.workflows.statistics.point_table import (
     check_points_out,
     printed_rows,
