@@ -188,10 +188,10 @@ def attempt(originals: Path, scratch: Path, rng: random.Random) -> str | tuple[s
         sound = file.load()
     more = _said(printed) - set((originals / "sound.txt").read_text().splitlines())
     equal = _equal(stored, sound)
-    if change is _label_only:
+    if change is _label_only and units["XLAT"] == LABELS["XLAT"]:
         verdict = CHANGED if equal and not more else LEGITIMATE
         return verdict, f"{name}: the label is ignored\n{printed}"
-    if equal:
+    if equal:  # also another label of positions: they are not read in idealised runs
         return UNCHANGED, name
     return (FOUND if more else CHANGED), f"{name}\n{printed}"
 

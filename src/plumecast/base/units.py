@@ -30,6 +30,7 @@ KINDS: Mapping[str, Mapping[str, Unit]] = {
         "knots": Unit(_KNOT, "knot kn kt kts nmi/h nmih-1"),
         "mph": Unit(_MPH, "mi/h mih-1 mi.h-1 mi/hr mile/hour mile/h"),
         "ft/s": Unit(_FOOT, "fps fts-1 ft.s-1 ft/sec foot/second foot/s"),
+        "cm/s": Unit(0.01, "cms-1 cm.s-1 cm/sec centimeter/second"),
     },
     "length": {
         "m": Unit(1.0, "meter magl masl mamsl gpm"),
@@ -52,6 +53,13 @@ KINDS: Mapping[str, Mapping[str, Unit]] = {
         "degF": Unit(5.0 / 9.0, "f °f fahrenheit degreefahrenheit", -32.0),
         "K": Unit(1.0, "kelvin", -273.15),
     },
+    "pressure": {
+        "Pa": Unit(1.0, "pascal"),
+        "hPa": Unit(100.0, "hectopascal mb mbar millibar"),
+        "kPa": Unit(1000.0, "kilopascal"),
+    },
+    "geopotential": {"m2/s2": Unit(1.0, "m2s-2 m2.s-2 j/kg jkg-1")},
+    "load": {"kg/m2": Unit(1.0, "kgm-2 kg.m-2")},
     "power": {
         "MW": Unit(1.0, "megawatt"),
         "kW": Unit(1e-3, "kilowatt"),
@@ -71,7 +79,8 @@ def _plain(label: str) -> str:
     >>> _plain("m s**-1"), _plain("m s⁻¹"), _plain("Miles per hour"), _plain("met(re)s")
     ('ms-1', 'ms-1', 'mile/hour', 'met(re)s')
     """
-    text = label.strip().lower().replace("⁻", "-").replace("¹", "1").replace("·", "")
+    text = label.strip().lower().replace("⁻", "-").replace("¹", "1").replace("²", "2")
+    text = text.replace("·", "")
     text = re.sub(r"(?<=[a-z])[ _]?per[ _]?(?=[a-z])", "/", text)
     text = re.sub(r"metre", "meter", text)
     text = re.sub(r"(meter|kilometer|mile|second|hour|minute|degree|radian|day|watt)s\b", r"\1",
@@ -99,7 +108,7 @@ def unit_named(label: str, kind: str) -> str | None:
 
 
 def units_of(kind: str) -> str:
-    """The units of a kind, for messages: "m/s, km/h, knots, mph or ft/s"."""
+    """The units of a kind, for messages: "m/s, km/h, knots, mph, ft/s or cm/s"."""
     *first, last = KINDS[kind]
     return f"{', '.join(first)} or {last}"
 
@@ -136,7 +145,8 @@ def parse_quantity(value: float | str, kind: str, unit: str | None = None) -> fl
 
 
 _EXAMPLES = {"speed": "12 mph", "length": "20 ft", "angle": "225 deg", "time": "6 h",
-             "temperature": "95 degF", "power": "3 MW"}  # fmt: skip
+             "temperature": "95 degF", "pressure": "850 hPa", "geopotential": "980 m2 s-2",
+             "load": "1.2 kg m-2", "power": "3 MW"}  # fmt: skip
 
 
 def parse_direction(value: float | str) -> float:

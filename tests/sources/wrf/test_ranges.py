@@ -5,11 +5,13 @@ from __future__ import annotations
 import netCDF4
 import numpy as np
 import pytest
+import xarray as xr
 
 from plumecast.base.errors import PlumecastError
+from plumecast.base.integrity import read_findings
 from plumecast.sources.wrf import read_wrf
 from plumecast.sources.wrf.integrity import RANGES, check_values
-from support.wrf_files import FILE, NX, NY, Fields, blowing, read_run, write_run, write_wrfout
+from support.wrf_files import FILE, NX, NY, Fields, airy, blowing, read_run, write_run, write_wrfout
 
 READ = ("LFN", "TIGN_G", "fire_smoke", "P", "PB", "T", "PH", "PHB", "U10", "V10")
 
@@ -135,3 +137,86 @@ def test_a_field_that_passes_the_missing_value_is_no_missing_value():
     for rest in (np.zeros(5), np.full(5, -12_000.0)):
         with pytest.raises(PlumecastError, match="1 of 6 values of P"):
             check_values(np.append(rest, -9999.0), "P", RANGES["P"], "frame")
+
+
+def relabelled(run, labels, factor=1.0):
+    """The run with these labels, and the values of the variables multiplied by a factor."""
+    with netCDF4.Dataset(run / FILE, "a") as file:
+        for name, label in labels.items():
+            file[name].units = label
+            file[name][:] *= factor
+    return run
+
+
+WINDS, PRESSURES = ("U10", "V10", "U", "V"), ("P", "PB")
+
+
+@pytest.mark.parametrize(("names", "label", "factor"), [
+    (WINDS, "knots", 1.9438445), (WINDS, "km h-1", 3.6), (WINDS, "mph", 2.2369363),
+    (WINDS, "cm s-1", 100.0), (("PBLH",), "km", 1e-3), (("PBLH",), "ft", 1 / 0.3048),
+    (("TIGN_G",), "min", 1 / 60), (("TIGN_G",), "h", 1 / 3600), (PRESSURES, "hPa", 0.01),
+    (PRESSURES, "kPa", 1e-3), (("T",), "K", 1.0), (("PH", "PHB"), "m2/s2", 1.0),
+    (("LFN",), "1", 1.0), (("FGIP",), "-", 1.0), (("FGIP",), "kg m^-2", 1.0),
+])  # fmt: skip
+def test_variables_in_other_units_are_converted(tmp_path, names, label, factor):
+    """Labels of WRF's own units, as WRF writes them, change nothing."""
+    plain = read_run(tmp_path / "plain", range(4), edit=airy(fuel=1.5))
+    run = write_run(tmp_path / "other", range(4), edit=airy(fuel=1.5))
+    other = read_wrf(relabelled(run, dict.fromkeys(names, label), factor), fire_id="f")
+    xr.testing.assert_allclose(other, plain, rtol=1e-5)
+
+
+@pytest.mark.parametrize(("name", "label", "message"), [
+    ("U10", "furlongs/day", "U10 is labelled 'furlongs/day', expected m/s, km/h, knots, mph, ft/s"),
+    ("PBLH", "K", "PBLH is labelled 'K', expected m, km, ft or mi"),
+    ("TIGN_G", "m s-1", "TIGN_G is labelled 'm s-1', expected h, min, s or d"),
+    ("P", "mmHg", "P is labelled 'mmHg', expected Pa, hPa or kPa"),
+    ("T", "degC", "T is labelled 'degC', expected K; .* ncatted -a units,T,o,c,'K'"),
+    ("PH", "m", "PH is labelled 'm', expected m2 s-2"),
+    ("fire_smoke", "ug/kg", "fire_smoke is labelled 'ug/kg', not g/kg; state smoke_unit"),
+])  # fmt: skip
+def test_a_label_of_another_unit_is_refused(tmp_path, name, label, message):
+    run = write_run(tmp_path / "fire", range(3), edit=airy())
+    with pytest.raises(PlumecastError, match=message.replace("ncatted", r"\(ncatted")) as info:
+        read_wrf(relabelled(run, {name: label}))
+    assert str(run / FILE) in str(info.value)
+
+
+def test_a_later_file_with_another_label_of_smoke_is_refused(tmp_path):
+    write_wrfout(tmp_path / "wrfout_d01_2020-08-01_12:00:00", [0.0])
+    for hour in (1, 2):
+        path = tmp_path / f"wrfout_d01_2020-08-01_{12 + hour}:00:00"
+        write_wrfout(path, [3600.0 * hour], smoke_units="ug/kg" if hour == 2 else "g/kg")
+    with pytest.raises(PlumecastError, match="_14:00:00: fire_smoke is labelled 'ug/kg', but"):
+        read_wrf(tmp_path)
+
+
+@pytest.mark.parametrize("constant", [0.0, 900.0])
+def test_a_clock_that_stands_still_is_replaced_by_the_level_set(tmp_path, constant):
+    def stop(fields: Fields, seconds: float) -> None:
+        fields["TIGN_G"][:] = constant
+
+    stopped = read_run(tmp_path / "stopped", range(4), edit=stop)
+    without = read_run(tmp_path / "without", range(4), drop=["TIGN_G"])
+    np.testing.assert_array_equal(stopped.time_since_ignition, without.time_since_ignition)
+    checks = [finding.check for finding in read_findings(stopped.quality)]
+    assert checks[:2] == ["constant TIGN_G", "no TIGN_G"]
+
+
+def test_temperatures_that_were_not_written_are_refused(tmp_path):
+    def still(fields: Fields, seconds: float) -> None:
+        fields["T"][:] = 0.0
+
+    with pytest.raises(PlumecastError, match="T is 0 in all cells although a fire burns"):
+        read_run(tmp_path, range(3), edit=still)
+
+
+def test_a_projection_without_a_plane_keeps_its_latitudes_and_is_noted(tmp_path):
+    places = np.mgrid[40.0:40.06:0.01, -100.0:-99.92:0.01][:, :NY, :NX]
+    turned = read_run(
+        tmp_path, range(3), attributes={"MAP_PROJ": np.int32(6)}, places=tuple(places)
+    )
+    assert "crs" not in turned.variables
+    assert float(turned.x[0]) == 500.0
+    np.testing.assert_allclose(turned.lat, places[0], rtol=1e-6)
+    assert "no map plane" in [finding.check for finding in read_findings(turned.quality)]

@@ -100,6 +100,26 @@ def _estimated_arrival(frames: Sequence[FrameSummary]) -> Iterator[Finding]:
     yield Finding("no TIGN_G", text)
 
 
+def check_clock(burned_cells: int) -> Finding:
+    """TIGN_G was constant, so that it is no arrival time, and LFN was read alone."""
+    text = (
+        f"TIGN_G is the same in all {burned_cells} burned cells of the last frame, so it is no "
+        "arrival time and was not used"
+    )
+    return Finding("constant TIGN_G", text)
+
+
+def check_projection(attributes: Mapping[str, Any], *, has_plane: bool) -> tuple[Finding, ...]:
+    """Whether the map projection of a real domain has a plane in metres."""
+    if has_plane:
+        return ()
+    text = (
+        f"MAP_PROJ = {attributes.get('MAP_PROJ')} has no plane in metres: x and y count from the "
+        "south-west corner of the domain and there is no CRS; lat and lon are those of the run"
+    )
+    return (Finding("no map plane", text),)
+
+
 def _changed_arrival(frames: Sequence[FrameSummary]) -> Iterator[Finding]:
     """A burned cell stays burned and keeps its arrival time."""
     for field, change in (

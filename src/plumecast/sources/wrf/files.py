@@ -16,12 +16,16 @@ from plumecast.base.integrity import check_complete
 from plumecast.compute.arrays import Array
 from plumecast.compute.processes import report_step
 from plumecast.sources.wrf.integrity import (
+    RANGES,
     check_size,
     check_variable,
     damage_reported,
     number_attribute,
     require_variables,
+    unit_factor,
+    unit_label,
 )
+from plumecast.sources.wrf.options import known_unit
 
 _NAME = re.compile(r"_d(\d\d)_(\d{4}-\d\d-\d\d)_(\d\d)[:_](\d\d)[:_](\d\d)(?:\.nc)?$")
 _MAX_CACHE_BYTES = 512 * 2**20  # chunk cache of one variable, for chunks that span many frames
@@ -63,7 +67,9 @@ class FrameReader:
     def __init__(self) -> None:
         self._path: Path | None = None
         self._dataset: netCDF4.Dataset | None = None
-        self._ready: dict[str, tuple[float, ...]] = {}  # values that mean "missing", by variable
+        # By variable: the values that mean "missing", and the factor to WRF's own unit.
+        self._ready: dict[str, tuple[tuple[float, ...], float]] = {}
+        self._labels: dict[str, tuple[str, Path]] = {}  # of units that are not converted
         self._shapes: dict[str, tuple[tuple[int, ...], Path]] = {}  # of a frame, and its file
         self._complete: set[tuple[bytes, int]] = set()
         self._expected: dict[Path, FileIndex] = {}
@@ -92,11 +98,12 @@ class FrameReader:
         return self._dataset
 
     def read(self, frame: Frame, name: str) -> Array:
-        """One variable of one frame, without the Time dimension."""
+        """One variable of one frame in WRF's own unit, without the Time dimension."""
         dataset = self.open(frame.path)
         report_step(str(frame.path))
         if name not in self._ready:
-            self._ready[name] = check_variable(dataset, frame.path, name)
+            missing_values = check_variable(dataset, frame.path, name)
+            self._ready[name] = missing_values, unit_factor(dataset, frame.path, name)
             shape = tuple(dataset[name].shape[1:])
             first, where = self._shapes.setdefault(name, (shape, frame.path))
             if shape != first:
@@ -104,17 +111,29 @@ class FrameReader:
                     f"{frame.path}: {name} has the size {shape}, but {first} in {where.name}; "
                     "give each fire its own directory or glob"
                 )
+            self._check_label(dataset, frame.path, name)
             dataset[name].set_auto_maskandscale(False)
             _fit_chunk_cache(dataset[name])
         with damage_reported(frame.path, f"frame {frame.number} cannot be read"):
             values: Array = dataset[name][frame.number]
-        for missing in self._ready[name]:
+        missing_values, to_own_unit = self._ready[name]
+        for missing in missing_values:
             if (values == values.dtype.type(missing)).any():
                 raise PlumecastError(
                     f"{frame.path}: frame {frame.number}: {name} has the value {missing:g}, which "
                     "stands for missing values; did the run stop early?"
                 )
-        return values
+        return values if to_own_unit == 1.0 else values * values.dtype.type(to_own_unit)
+
+    def _check_label(self, dataset: netCDF4.Dataset, path: Path, name: str) -> None:
+        """Raise if a variable whose unit is not converted (smoke) has another label than before."""
+        label = unit_label(dataset, name)
+        first, where = self._labels.setdefault(name, (label, path))
+        if name not in RANGES and (known_unit(label) or label) != (known_unit(first) or first):
+            raise PlumecastError(
+                f"{path}: {name} is labelled {label!r}, but {first!r} in {where.name}; convert the "
+                "values to one unit"
+            )
 
 
 def find_files(paths: named.Paths) -> list[Path]:

@@ -20,6 +20,9 @@ from plumecast.weather.profile import direction_from
 
 _THETA_BASE = 300.0  # K; WRF stores T = potential temperature − 300 K
 
+PROJECTIONS = (1, 2, 3)
+"""MAP_PROJ of Lambert conformal, polar stereographic and Mercator: those of `map_plane`."""
+
 EARTH_RADIUS = 6_370_000.0
 """Radius of WRF's sphere, m."""
 
@@ -194,6 +197,8 @@ def map_plane(
     MAP_PROJ 1 is Lambert conformal, 2 polar stereographic, 3 Mercator, on a sphere of 6370 km. Any
     other projection has no plane in metres and gives an empty mapping.
     """
+    if float(attributes["MAP_PROJ"]) not in PROJECTIONS:
+        return {}, (0.0, 0.0)
     first, second, meridian = (float(attributes[n]) for n in ("TRUELAT1", "TRUELAT2", "STAND_LON"))
     turn = np.radians(_wrap(lon - meridian))
     mapping: dict[str, Any] = {"standard_parallel": first, "earth_radius": EARTH_RADIUS}
@@ -223,8 +228,6 @@ def map_plane(
             }
             scale = EARTH_RADIUS * np.cos(np.radians(first))
             x, y = scale * turn, scale * np.log(_stretch(lat))
-        case _:
-            return {}, (0.0, 0.0)
     return mapping, (float(x), float(y))
 
 

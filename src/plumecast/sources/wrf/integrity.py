@@ -17,6 +17,7 @@ import numpy as np
 
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import GRAVITY, R_DRY
+from plumecast.base.units import KINDS, factor, unit_named, units_of
 from plumecast.compute.arrays import Array
 from plumecast.sources.wrf.frame import LayerMeans, Layout
 from plumecast.sources.wrf.options import micrograms
@@ -183,6 +184,39 @@ RANGES: Mapping[str, Range] = {
     "XLONG": Range(-360.0, 360.0, "degrees", "a longitude"),
 }
 """By variable; that of the smoke follows from its unit (`smoke_range`)."""
+
+_UNITLESS = {"LFN": "1", "FGIP": "-"}
+"""Labels that WRF itself writes on variables that have a unit. Of LFN any unit will do: only its
+sign and ratios of its values are used."""
+
+
+def unit_factor(dataset: netCDF4.Dataset, path: Path, name: str) -> float:
+    """What the values of a variable are multiplied by to be in WRF's own unit, that of `RANGES`.
+
+    Without a label they are in it. T must be in K and PH and PHB in m² s⁻²: they are differences
+    from a base state, and others write them without saying which. The unit of smoke and tracers is
+    a choice of the user (`WrfOptions`).
+    """
+    label = unit_label(dataset, name)
+    if name not in RANGES or name == "LFN" or label in ("", _UNITLESS.get(name)):
+        return 1.0
+    wanted = RANGES[name].unit
+    kind = next(kind for kind in KINDS if unit_named(wanted, kind))
+    unit, own = unit_named(label, kind), unit_named(wanted, kind)
+    fixed = kind in ("temperature", "geopotential")
+    if unit is None or own is None or (fixed and unit != own):
+        known = wanted if fixed else units_of(kind)
+        raise PlumecastError(
+            f"{path}: {name} is labelled {label!r}, expected {known}; convert the values, or "
+            f"correct the label (ncatted -a units,{name},o,c,'{wanted}')"
+        )
+    return factor(unit, kind) / factor(own, kind)
+
+
+def unit_label(dataset: netCDF4.Dataset, name: str) -> str:
+    """The attribute `units` of a variable; empty if it has none."""
+    return str(getattr(dataset[name], "units", "")).strip()
+
 
 MISSING = -9999.0
 """Stands for a missing value in many programs, unless computed values are near it too."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -23,6 +23,7 @@ from plumecast.compute.arrays import Array
 from plumecast.sources.wrf import checks, files, integrity
 from plumecast.sources.wrf.files import Frame, FrameReader, NameMismatch, thin
 from plumecast.sources.wrf.frame import (
+    PROJECTIONS,
     Amount,
     Columns,
     FireState,
@@ -60,6 +61,11 @@ class WrfRun:
     air: frozenset[str]  # variables of the ambient weather that were written
     fuel: Array | None  # load (ny, nx) kg m⁻²; None if the files do not have it
     options: WrfOptions
+
+    @property
+    def has_plane(self) -> bool:
+        """Whether x and y lie in a plane in metres: a known projection, or an idealised run."""
+        return self.latlon is None or float(self.attributes["MAP_PROJ"]) in PROJECTIONS
 
     @property
     def gaps(self) -> list[float]:
@@ -130,6 +136,11 @@ def read_fire(paths: Paths, options: WrfOptions) -> WrfFire:
             run = prepare(named, options, reader, by_names=False)
             fire = _Reading(run, reader)
             frames = list(fire.frames())
+        without_clock = fire.clock_stands_still
+        if without_clock:
+            run = replace(run, names=[name for name in run.names if name != "TIGN_G"])
+            fire = _Reading(run, reader)
+            frames = list(fire.frames())
     findings = checks.check_fire(
         [frame.summary for frame in frames],
         floor=options.floor,
@@ -143,6 +154,9 @@ def read_fire(paths: Paths, options: WrfOptions) -> WrfFire:
         raise PlumecastError(
             f"{run.kept[-1].path}: no cell burns in {len(frames)} frames{of}; was the fire ignited?"
         )
+    findings += checks.check_projection(run.attributes, has_plane=run.has_plane)
+    if without_clock:
+        findings = (checks.check_clock(frames[-1].summary.burned_cells), *findings)
     if (cut := run.frames[-1].seconds - run.kept[-1].seconds) > 0.0:
         text = f"every={options.every} leaves out the last {cut / 3600.0:.3g} h of the run"
         findings = (*findings, Finding("end left out", text))
@@ -201,10 +215,7 @@ def _required_variables(
     """Names of the variables to read, and the units of the smoke and the tracers."""
     tracers = options.tracer_units
     integrity.require_variables(dataset, path, ["LFN", options.smoke, *tracers])
-
-    def label(name: str) -> str:
-        return str(getattr(dataset[name], "units", "")).strip()
-
+    label = partial(integrity.unit_label, dataset)
     try:
         units = {
             options.smoke: smoke_unit(options.smoke, label(options.smoke), options.smoke_unit),
@@ -233,6 +244,8 @@ def _latlon(
         integrity.check_plausible(reader.read(first, name), name, str(first))
         for name in ("XLAT", "XLONG")
     )
+    if projection not in PROJECTIONS:
+        return lat, lon
     names = ("TRUELAT1", "TRUELAT2", "STAND_LON", *(["MOAD_CEN_LAT"] if projection == 1 else []))
     numbers = {name: integrity.number_attribute(dataset, path, name) for name in names}
     _, place = map_plane({**numbers, "MAP_PROJ": projection}, float(lat[0, 0]), float(lon[0, 0]))
@@ -266,6 +279,8 @@ class _Reading:
         self.totals: list[tuple[float, float]] = []
         self.last: FireState | None = None
         self._level_set: LevelSet | None = None
+        self._first_burned = 0  # cells of the first frame with fire
+        self._burning = False  # whether fire has heated the air by the frame that is read
         self._extremes = (0.0, 0.0)  # of the smoke variable in the frame that was read last
 
     def frames(self) -> Iterator[FrameResult]:
@@ -295,12 +310,30 @@ class _Reading:
                 }
                 yield self._result(frame, state, columns, outputs)
             self.last = state
+            self._first_burned = self._first_burned or int(np.count_nonzero(state.burned))
+
+    @property
+    def clock_stands_still(self) -> bool:
+        """Whether TIGN_G is constant where the fire burns, though the fire grew, or is 0 there.
+
+        One arrival time of several cells is that of an area lit at once, which has not spread.
+        """
+        arrival = None if self.last is None else self.last.arrival
+        if arrival is None or "TIGN_G" not in self.run.names or arrival.size < 2:
+            return False
+        constant = bool((arrival == arrival[0]).all())
+        return constant and (arrival.size > self._first_burned or arrival[0] == 0.0)
 
     def _read(self, frame: Frame, name: str) -> Array:
         """A variable of a frame, without padding; raises if a value is not plausible."""
         values, where = self.reader.read(frame, name), str(frame)
         if name == "LFN":
             values = self.run.layout.cut_padding(values)
+        if name == "T" and self._burning and not values.any():
+            raise PlumecastError(
+                f"{where}: T is 0 in all cells although a fire burns: it was not written; keep T "
+                "in the output of the run"
+            )
         if name not in self.run.units:
             return integrity.check_plausible(values, name, where)
         extremes = integrity.check_values(
@@ -317,6 +350,7 @@ class _Reading:
         """
         level = self._read(frame, "LFN")
         burned = level < 0
+        self._burning = self._burning or bool(burned.any())
         if "TIGN_G" not in self.run.names:
             self._level_set = advance_arrival(self._level_set, level, frame.seconds)
             return FireState(frame.seconds, burned, self._level_set.arrival[burned])
