@@ -20,6 +20,7 @@ from plumecast.cli.fire_options import STEERING_STRENGTH
 from plumecast.cli.options import with_options
 from plumecast.data.split import SplitRecipe
 from plumecast.simulator.atmosphere import STEERING_STRENGTH as DEFAULT_STRENGTH
+from support.raster_files import fire, write_ascii
 
 HEAVY = (
     "scipy", "numba", "matplotlib", "torch", "xarray", "zarr", "icechunk", "numpy", "netCDF4",
@@ -125,3 +126,12 @@ def test_help_and_version_import_nothing_heavy(arguments):
 def test_commands_on_stores_import_no_extra(command):
     extras = {"numba", "matplotlib", "jinja2", "torch", "distributed", "rasterio", "pyproj"}
     assert modules_after(command, "--help") & extras == set()
+
+
+@pytest.mark.parametrize("command", ["ensemble", "predict"])
+def test_rasters_that_all_fail_say_why(run, trained, tmp_path, command):
+    bad = [write_ascii(tmp_path / f"{name}.asc", fire(), CELLSIZE=-30) for name in "ab"]
+    result = run(command, trained, *bad, "--unit", "min", "-o", tmp_path / "out.nc")
+    assert result.code == 2
+    assert "a.asc: cell size -30 along x" in result.err
+    assert "at least one store or raster" not in result.err

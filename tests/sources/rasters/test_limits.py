@@ -158,6 +158,77 @@ def test_an_odd_projection_is_refused(tmp_path, content):
         read(path)
 
 
+def background(value):
+    return np.where(np.isnan(fire()), value, fire())
+
+
+@pytest.mark.parametrize("write", [write_ascii, write_tiff])
+@pytest.mark.parametrize("value", [0.0, 9999.0])
+def test_a_background_that_is_no_missing_value_is_refused(tmp_path, write, value):
+    path = write(tmp_path / ("a.asc" if write is write_ascii else "a.tif"), background(value))
+    message = (
+        f"nodata is missing: .*94% of the cells.* the arrival time {value:g} .* give {value:g}"
+    )
+    with pytest.raises(PlumecastError, match=message):
+        read(path)
+    marked = read(path, nodata=value)
+    sound = read(write_ascii(tmp_path / "sound.asc", np.where(fire() == value, NAN, fire())))
+    np.testing.assert_allclose(marked.time_since_ignition, sound.time_since_ignition)
+
+
+def test_a_fire_that_starts_from_a_perimeter_is_read(tmp_path):
+    arrival = fire()
+    arrival[2:11, 1:18] = 0.0
+    arrival[1:-1, 18] = 10.0
+    assert read(write_ascii(tmp_path / "a.asc", arrival)).hours.item() == pytest.approx(1 / 6)
+
+
+DEGREES = {"XLLCORNER": -120.5, "YLLCORNER": 38.2, "CELLSIZE": 0.0003}
+
+
+def test_degrees_without_a_crs_are_refused(tmp_path):
+    path = write_ascii(tmp_path / "a.asc", fire(), **DEGREES)
+    for like in (None, COARSE):
+        with pytest.raises(PlumecastError, match=r"crs is missing: .*degrees .*; give EPSG:4326"):
+            read(path, like=like)
+    acres = read(path, crs="EPSG:4326").burned_area.item()
+    assert acres == pytest.approx(15 * 33.4 * 26.2 / 4046.86, rel=0.01)
+    assert read(path, crs="local").x.size == NX
+
+
+@pytest.mark.parametrize("cells", [1, 2])
+def test_stray_cells_are_named(tmp_path, cells):
+    arrival = fire()
+    arrival[0, 18 : 18 + cells] = 600.0 + np.arange(cells)
+    path = write_ascii(tmp_path / "a.asc", arrival)
+    with pytest.warns(
+        UserWarning, match=r"a\.asc: .* apart from the fire \(x .*\) burns at 10"
+    ) as told:
+        read(path)
+    assert len(told) == 1
+    read(write_ascii(path, fire()))  # no other warning
+
+
+@pytest.mark.parametrize(("label", "given", "message"), [
+    ("hours", {"unit": "min"}, r"unit='min': .*labels its values 'hours', not min; give h"),
+    ("s", {"format": "farsite"}, r"unit='min': .*not min of the format farsite; give s"),
+    ("days since 2020-08-01", {"unit": "h"}, r"unit='h': .*; give d"),
+    ("minutes", {"unit": "min"}, None),
+    ("arrival", {"unit": "min"}, None),
+])  # fmt: skip
+def test_a_label_of_another_unit_is_refused(tmp_path, label, given, message):
+    netcdf, tiff = tmp_path / "a.nc", write_tiff(tmp_path / "a.tif", fire())
+    dataset(fire(), units=label).to_netcdf(netcdf)
+    with pytest.importorskip("rasterio").open(tiff, "r+") as file:
+        file.units = [label]
+    for path in (netcdf, tiff):
+        if message is None:
+            read(path, **given)
+            continue
+        with pytest.raises(PlumecastError, match=message):
+            read(path, **given)
+
+
 def test_an_arrival_that_overflows_is_not_unburned(tmp_path):
     path = write_ascii(tmp_path / "a.asc", np.where(fire() > 0, 1e307, fire()))
     with pytest.raises(PlumecastError, match=r"arrival time 1e\+307 is too large"):

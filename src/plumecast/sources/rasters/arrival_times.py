@@ -38,6 +38,8 @@ from plumecast.sources.rasters.georeference import TargetGrid
 FILES_PER_TASK = 16
 """Files that a mapped function gets at a time; few enough to keep all workers of a cluster busy."""
 
+_MOST_DOUBTS = 20  # files that are named with what may be wrong with them
+
 SnapshotFunction = Callable[[xr.Dataset], xr.Dataset]
 
 
@@ -152,6 +154,10 @@ class ArrivalTimes:
                 again = [where for where, _ in usable]
                 task = next(map_over(_read_task, shared, [again], resources.runner))
             yield task.output
+        if function is not None and accepted.problem is not None and not accepted.names:
+            raise PlumecastError(
+                f"none of {len(self.files)} rasters can be read; the first: {accepted.problem}"
+            )
 
     def _accept(self, accepted: _AcceptedFires, path: Path, file: FileResult) -> bool:
         """Whether a file can be used. If not, it is reported; the first note is passed on."""
@@ -160,15 +166,25 @@ class ArrivalTimes:
         except PlumecastError as error:
             if self.on_error is None:
                 raise
-            self.on_error(path, self.words(error))
+            problem = self.words(error)
+            accepted.problem = accepted.problem or problem
+            self.on_error(path, problem)
             return False
         if file.note is not None and not accepted.noted:
             accepted.noted = True
-            if self.on_note is None:
-                warnings.warn(file.note, stacklevel=4)
-            else:
-                self.on_note(file.note)
+            self._note(file.note)
+        if file.doubt is not None:
+            accepted.doubts += 1
+            if accepted.doubts <= _MOST_DOUBTS:
+                more = "; further files are not named" if accepted.doubts == _MOST_DOUBTS else ""
+                self._note(file.doubt + more)
         return True
+
+    def _note(self, text: str) -> None:
+        if self.on_note is None:
+            warnings.warn(text, stacklevel=5)
+        else:
+            self.on_note(text)
 
     def _is_done(self, path: Path) -> bool:
         """Whether a file need not be read; one with several fires must be."""
@@ -215,6 +231,8 @@ class _AcceptedFires:
     names: set[str] = field(default_factory=set)
     first: FireSnapshots | None = None
     noted: bool = False
+    doubts: int = 0  # files with something to check
+    problem: str | None = None  # of the first file that cannot be used
 
     def add(self, path: Path, file: FileResult) -> list[FireSnapshots]:
         """Accept one more file and return its fires, or raise."""

@@ -175,12 +175,13 @@ def read_geotiff(path: Path) -> Raster:
         if at.is_identity or at.b or at.d or at.a < 0:
             raise PlumecastError(_no_place(path))
         values = _band(path, file)
+        unit = file.units[0] or file.tags(1).get("units") or file.tags().get("units") or ""
         wkt = crs and crs.to_wkt()
     ny, nx = values.shape
     north_up = at.e < 0
     bottom = at.f + ny * at.e if north_up else at.f
     grid = Grid(at.c, bottom, at.a, abs(at.e), nx, ny)
-    return Raster(values[::-1] if north_up else values, grid, wkt, nodata)
+    return Raster(values[::-1] if north_up else values, grid, wkt, nodata, unit)
 
 
 def _band(path: Path, file: Any) -> Array:

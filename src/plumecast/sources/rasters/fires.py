@@ -16,6 +16,7 @@ from plumecast.base.errors import ArgumentError, PlumecastError
 from plumecast.base.ignitions import ignition_name
 from plumecast.base.names import M2_PER_ACRE
 from plumecast.base.paths import WorkerPath
+from plumecast.base.units import unit_named
 from plumecast.base.values import check_number, setting
 from plumecast.compute import regrid
 from plumecast.compute.arrays import Array
@@ -28,6 +29,7 @@ from plumecast.sources.rasters.georeference import (
     TargetGrid,
     assumed_crs,
     cell_areas,
+    looks_like_degrees,
     overlap,
     target_grid,
 )
@@ -95,7 +97,9 @@ class RasterOptions:
         default_text="the latest arrival; stores: their snapshots",
     )
     drought: str | None = setting(None, "Drought label of fires that have none.")
-    nodata: float | None = setting(None, "Another value that means unburned.")
+    nodata: float | None = setting(
+        None, "Another value that means unburned, e.g. 0 for a background of zeros."
+    )
     variable: str | None = setting(None, "Variable to read from NetCDF files with several.")
     horizon: float = setting(
         HORIZON, "Reject arrival times above this (hours): the unit is probably wrong."
@@ -153,6 +157,7 @@ class FireSnapshots(NamedTuple):
     target: TargetGrid
     shares: BurnedShares | None  # of the whole fire, which its last snapshot keeps
     assumed_crs: str | None = None  # its name, if the file has none and the grid has one
+    stray: str | None = None  # cells that burn long after all others
     lasts: float = 0.0  # hours from ignition to the last arrival
     ignition_id: str = ""  # of its place; an event of LANDIS-II is an ignition by itself
 
@@ -165,6 +170,7 @@ class FileResult:
     fires: list[FireSnapshots] = field(default_factory=list)  # those that are wanted
     error: PlumecastError | None = None
     note: str | None = None  # what was assumed about the file, or left out
+    doubt: str | None = None  # what may be wrong with this file alone
 
 
 def read_file(options: RasterOptions, done: Collection[str], file: WorkerPath) -> FileResult:
@@ -178,7 +184,8 @@ def read_file(options: RasterOptions, done: Collection[str], file: WorkerPath) -
         fires = _read_fires(path, options)
         names = [fire.fire_id for fire in fires]
         read = [_snapshots(fire, options) for fire in fires if fire.fire_id not in done]
-        return FileResult(names, read, note=_note(path, read))
+        doubt = next((f"{path}: {fire.stray}" for fire in read if fire.stray), None)
+        return FileResult(names, read, note=_note(path, read), doubt=doubt)
     except PlumecastError as error:
         return FileResult(names, error=error)
 
@@ -214,7 +221,10 @@ def _read_fires(path: Path, options: RasterOptions) -> list[RasterFire]:
     if earliest < 0:
         odd = f"{path}: arrival time {earliest:g} is negative; if it means unburned, give"
         raise ArgumentError("nodata", options.nodata, f"{odd} {earliest:g}")
+    for value in (earliest, latest):
+        _refuse_background(path, arrival, value, options)
     hours_per_unit = options.hours_per_unit(path)
+    _check_unit(path, raster.unit, options)
     if not math.isfinite(latest * hours_per_unit):
         raise PlumecastError(f"{path}: arrival time {latest:g} is too large; is the unit right?")
     arrival *= hours_per_unit
@@ -229,6 +239,38 @@ def _read_fires(path: Path, options: RasterOptions) -> list[RasterFire]:
     if not fires:
         raise PlumecastError(f"{path}: no event of its event-ID map has burned; remove the file")
     return fires
+
+
+def _refuse_background(path: Path, arrival: Array, value: float, options: RasterOptions) -> None:
+    """Raise if most cells, and most along the edge, have this arrival time: it means unburned.
+
+    A fire cannot reach most of the edge of a raster at one time; an ignition along a line or a
+    perimeter lies inside.
+    """
+    edge = np.concatenate([arrival[0], arrival[-1], arrival[:, 0], arrival[:, -1]])
+    same, along = arrival == value, edge == value
+    if 2 * np.count_nonzero(same) <= arrival.size or 2 * np.count_nonzero(along) <= edge.size:
+        return
+    advice = (
+        f"{path}: {np.count_nonzero(same) / same.size:.0%} of the cells, also along the edge of "
+        f"the raster, have the arrival time {value:g} and no missing value marks them; if it "
+        f"means unburned, give {value:g}"
+    )
+    raise ArgumentError("nodata", options.nodata, advice)
+
+
+def _check_unit(path: Path, label: str, options: RasterOptions) -> None:
+    """Raise if the file labels its values with another unit of time than the user or the format."""
+    labelled = unit_named(label.partition(" since ")[0], "time")
+    unit = options.unit or FORMATS[options.convention].unit
+    if labelled is None or labelled == unit:
+        return
+    by = "" if options.unit else f" of the format {options.convention}"
+    advice = (
+        f"{path}: the file labels its values {label!r}, not {unit}{by}; give {labelled}, or "
+        "correct the label"
+    )
+    raise ArgumentError("unit", options.unit or unit, advice)
 
 
 def _landis_events(path: Path, grid: Grid) -> Iterable[tuple[str, Array]]:
@@ -283,6 +325,9 @@ def _snapshots(fire: RasterFire, options: RasterOptions) -> FireSnapshots:
     hours = np.array(hour_ladder(asked, options.step))
     like = options.like
     target = TargetGrid(fire.grid, fire.crs, {}) if like is None else target_grid(like)
+    unplaced = fire.crs is None and not fire.local and looks_like_degrees(fire.grid)
+    if unplaced and (like is None or not looks_like_degrees(target.grid)):
+        raise ArgumentError("crs", None, _in_degrees(fire))
     shape = (target.grid.ny, target.grid.nx)
     fields = np.zeros((hours.size, *shape), dtype=np.float32)
     weights = None if like is None else overlap(fire, target)
@@ -306,9 +351,10 @@ def _snapshots(fire: RasterFire, options: RasterOptions) -> FireSnapshots:
         )
     area = cell_areas(fire) / M2_PER_ACRE
     acres = np.array([area[fire.arrival <= t].sum() for t in hours])
+    stray = _stray(fire) if hours[-1] >= fire.arrival.max() else None
     ignition = fire.fire_id if options.has_events else _ignition(fire)
     return FireSnapshots(
-        fire.fire_id, fields, hours, acres, target, shares, assumed, float(last), ignition
+        fire.fire_id, fields, hours, acres, target, shares, assumed, stray, float(last), ignition
     )
 
 
@@ -319,3 +365,45 @@ def _ignition(fire: RasterFire) -> str:
     apart = np.abs(place - place.mean(axis=1, keepdims=True)).sum(axis=0)
     row, column = place[:, int(np.argmin(apart))]
     return ignition_name(grid.x[column], grid.y[row], max(grid.dx, grid.dy))
+
+
+def _in_degrees(fire: RasterFire) -> str:
+    """That coordinates without a CRS look like degrees, and what to give."""
+    grid = fire.grid
+    return (
+        f"{fire.path}: no CRS, and its coordinates look like degrees (x from {grid.left:.6g}, y "
+        f"from {grid.bottom:.6g}, cells of {grid.dx:g}); give EPSG:4326, or local if they are "
+        "those of the grid"
+    )
+
+
+_LATE = 0.5  # of the time from ignition to the last arrival but one or two
+
+
+def _stray(fire: RasterFire) -> str | None:
+    """That one or two cells, which touch no other burned cell, burn far later than all others."""
+    count = fire.arrival.size
+    if count < 4:
+        return None
+    latest = np.argpartition(fire.arrival, [count - 3, count - 2, count - 1])[-3:]
+    for few in (1, 2):
+        last, before = latest[-few:], float(fire.arrival[latest[-few - 1]])
+        first = float(fire.arrival[last[0]])
+        if before > 0.0 and first - before > _LATE * before and _is_apart(fire, last):
+            row, column = divmod(int(fire.cells[last[0]]), fire.grid.nx)
+            return (
+                f"{'a cell' if few == 1 else 'two cells'} apart from the fire (x "
+                f"{fire.grid.x[column]:.7g}, y {fire.grid.y[row]:.7g}) burns at {first:.4g} h, all "
+                f"others by {before:.4g} h; the fire is read until then: correct the raster, or "
+                "give the hours to read it at"
+            )
+    return None
+
+
+def _is_apart(fire: RasterFire, some: Array) -> bool:
+    """Whether no other burned cell touches one of some cells."""
+    rows, columns = np.divmod(np.delete(fire.cells, some), fire.grid.nx)
+    return not any(
+        ((abs(rows - row) <= 1) & (abs(columns - column) <= 1)).any()
+        for row, column in zip(*np.divmod(fire.cells[some], fire.grid.nx), strict=True)
+    )

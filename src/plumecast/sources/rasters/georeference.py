@@ -93,6 +93,13 @@ def cell_overlap(cells: RasterFire, target: TargetGrid) -> regrid.Weights:
         raise PlumecastError(f"{cells.path}: {error}") from error
 
 
+def looks_like_degrees(grid: Grid) -> bool:
+    """Whether coordinates are within those of a globe, with cells below one."""
+    top, right = grid.bottom + grid.ny * grid.dy, grid.left + grid.nx * grid.dx
+    on_globe = -180.5 <= grid.left <= right <= 360.5 and -90.5 <= grid.bottom <= top <= 90.5
+    return on_globe and max(grid.dx, grid.dy) < 1.0
+
+
 def assumed_crs(fire: RasterFire, target: TargetGrid) -> str | None:
     """Name of the target grid's CRS if the fire has none and is assumed to have it."""
     if fire.local or fire.crs is not None or target.crs is None:

@@ -46,6 +46,7 @@ class Raster(NamedTuple):
     grid: Grid
     crs: Any  # anything that pyproj accepts, or None
     nodata: float | None
+    unit: str = ""  # as the file labels its values
 
 
 def check_size(
@@ -216,4 +217,5 @@ def read_netcdf(path: Path, variable: str | None) -> Raster:
         y, values = y[::-1], values[::-1]
     if crs is None and str(field[field.dims[1]].attrs.get("units", "")).startswith("degree"):
         crs = "EPSG:4326"
-    return Raster(values, grid_from_centres(x, y, str(path)), crs, None)
+    unit = str(field.attrs.get("units", ""))
+    return Raster(values, grid_from_centres(x, y, str(path)), crs, None, unit)
