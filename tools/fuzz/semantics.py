@@ -99,24 +99,26 @@ def _write_raster(path: Path, made: Inputs) -> Path:
     nodata = style.get("nodata", -9999.0)
     values = np.where(np.isnan(made.arrival), style.get("background", nodata), made.arrival)
     left, bottom = style.get("left", 0.0), style.get("bottom", 0.0)
+    cell = style.get("cell", _RASTER)
     if style.get("tiff"):
         import rasterio
 
-        corner = rasterio.Affine(_RASTER, 0, left, 0, -_RASTER, bottom + _RASTER * len(values))
+        corner = rasterio.Affine(cell, 0, left, 0, -cell, bottom + cell * len(values))
         shape = {"height": values.shape[0], "width": values.shape[1], "count": 1}
         with rasterio.open(
             path, "w", driver="GTiff", dtype="float32", nodata=nodata, transform=corner, **shape
         ) as file:
             file.write(values.astype(np.float32), 1)
+            file.units = [style.get("label", "")]
         return path
-    shift = _RASTER / 2 if style.get("centre") else 0.0
+    shift = cell / 2 if style.get("centre") else 0.0
     kind = "CENTER" if style.get("centre") else "CORNER"
     head = {
         "NCOLS": values.shape[1],
         "NROWS": values.shape[0],
         f"XLL{kind}": left + shift,
         f"YLL{kind}": bottom + shift,
-        "CELLSIZE": _RASTER,
+        "CELLSIZE": cell,
     }
     if nodata is not None:
         head["NODATA_VALUE"] = nodata
@@ -253,6 +255,7 @@ def _other_raster_form(made: Inputs, rng: random.Random) -> None:
             {"centre": True},
             {"nodata": -1.0},
             {"tiff": True},
+            {"tiff": True, "label": "minutes"},
             {"nodata": -32768.0},
             {"name": "Fire 7"},
         )
@@ -332,7 +335,18 @@ def _wrong_raster_unit(made: Inputs, rng: random.Random) -> None:
 
 
 def _no_missing_value(made: Inputs, rng: random.Random) -> None:
-    made.raster |= {"nodata": None, "background": rng.choice((-9999.0, 9.96921e36, 0.0, 1e20))}
+    made.raster |= {
+        "nodata": None,
+        "background": rng.choice((-9999.0, 9999.0, 9.96921e36, 0.0, 1e20)),
+    }
+
+
+def _unit_tag(made: Inputs, rng: random.Random) -> None:
+    made.raster |= {"tiff": True, "label": rng.choice(("hours", "s", "days since 2020-08-01"))}
+
+
+def _raster_in_degrees(made: Inputs, rng: random.Random) -> None:
+    made.raster |= {"cell": rng.choice((0.01, 0.0003)), "left": -120.5, "bottom": 38.2}
 
 
 def _stray_cell(made: Inputs, rng: random.Random) -> None:
@@ -373,7 +387,7 @@ WRONG: tuple[Change, ...] = (
     _fill_in_weather, _fill_in_direction, _empty_cell, _shifted_columns, _unit_without_label,
     _hours_in_other_units, _contradicting_rows, _lost_hours, _other_fire, _wrong_raster_unit,
     _no_missing_value, _stray_cell, _other_place, _degrees, _town_outside, _towns_in_other_units,
-    _same_names,
+    _same_names, _unit_tag, _raster_in_degrees,
 )  # fmt: skip
 
 

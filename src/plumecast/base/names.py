@@ -185,3 +185,22 @@ SURFACE_WIND_LIMIT = 60.0
 
 ALOFT_WIND_LIMIT = 120.0
 """Larger speeds, m s⁻¹, are not believed at any height: more than the strongest jet streams."""
+
+DEEPEST_BOUNDARY_LAYER = 2e4
+"""Larger depths, m, are not believed: no boundary layer is deeper than the troposphere."""
+
+HEAVIEST_FUEL = 200.0
+"""Larger loads, kg m⁻², are not believed: the heaviest slash has 13."""
+
+FILL_VALUES = (-9999.0, -999.0, -99999.0, -32768.0)
+"""Values that stand for a missing one in many programs; so do all from LARGEST_VALUE on."""
+
+LARGEST_VALUE = 1e18
+"""No quantity of a fire is as large; the fill value of NetCDF is 9.97e36."""
+
+LIKELY = {
+    "fuel_moisture": (0.0, 3.0),
+    "wind_speed": (0.0, SURFACE_WIND_LIMIT),
+    "wind_from_direction": (-360.0, 360.0),
+}
+"""Lowest and highest credible value of the covariates of the contract."""

@@ -12,7 +12,17 @@ import numpy as np
 import xarray as xr
 
 from plumecast.base.errors import PlumecastError
-from plumecast.base.names import COVARIATES, GROUND, SNAPSHOT, TABLE, WIND
+from plumecast.base.names import (
+    COVARIATES,
+    FILL_VALUES,
+    GROUND,
+    HEAVIEST_FUEL,
+    LARGEST_VALUE,
+    LIKELY,
+    SNAPSHOT,
+    TABLE,
+    WIND,
+)
 from plumecast.compute.arrays import Array
 from plumecast.compute.blocks import row_blocks
 from plumecast.weather.profile import components
@@ -231,7 +241,31 @@ def read_scalar(data: xr.Dataset, name: str, sizes: Mapping[Hashable, int] | Non
         raise PlumecastError(
             f"covariate '{name}' has values that are NaN or infinite; fill them in"
         )
+    check_covariate(data, name)
     return values
+
+
+def check_covariate(data: xr.Dataset, name: str) -> None:
+    """Raise if a scalar of the snapshots has a fill value, or one that cannot be true.
+
+    NaN, for a value that is not known, is refused where the scalar is used.
+    """
+    values = data[name].values
+    if values.dtype.kind not in "fiu":
+        return
+    low, high = LIKELY.get(name, (-LARGEST_VALUE, LARGEST_VALUE))
+    wrong = np.isin(values, FILL_VALUES) | (values < low) | (values > high) | np.isinf(values)
+    if not wrong.any():
+        return
+    row = int(np.argmax(wrong.ravel()))
+    who = ""
+    if data[name].dims == (SNAPSHOT,) and "fire_id" in data.variables:
+        who = f" of fire '{data['fire_id'].values[row]}'"
+    expected = f" (expected {low:g} to {high:g} {TABLE[name].units})" if name in LIKELY else ""
+    raise PlumecastError(
+        f"'{name}'{who} is {values.ravel()[row]:.6g} in {int(wrong.sum())} of {wrong.size} "
+        f"snapshots, a fill value or impossible{expected}; correct it or drop that fire"
+    )
 
 
 # -- fuels
@@ -271,7 +305,7 @@ def read_fuel_maps(
         values = np.ascontiguousarray(blocks[part].values, dtype=np.float32)
         for load in values.reshape(-1, *shape):
             key = hashlib.blake2b(load).digest()
-            wrong = ~(np.isfinite(load) & (load >= 0.0))
+            wrong = ~((load >= 0.0) & (load <= HEAVIEST_FUEL))
             if key not in known and wrong.any():
                 row = len(numbers)
                 of = "" if lead != [SNAPSHOT] else f" of snapshot {row}"

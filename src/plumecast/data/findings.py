@@ -13,11 +13,11 @@ import xarray as xr
 
 from plumecast.base.errors import PlumecastError
 from plumecast.base.integrity import RESTORE, DamagedError, Finding, read_findings
-from plumecast.base.names import FIRE, SMOKE, SNAPSHOT
+from plumecast.base.names import FIRE, SMOKE, SNAPSHOT, TABLE
 from plumecast.compute.arrays import Array
 from plumecast.compute.blocks import row_blocks
 from plumecast.data.checksums import changed_attributes
-from plumecast.data.covariates import read_wind
+from plumecast.data.covariates import check_covariate, read_wind
 from plumecast.data.lazy_store import check_unchanged, is_loaded
 from plumecast.data.schema import (
     FIELD_NAMES,
@@ -224,17 +224,28 @@ def refusals(snapshots: xr.Dataset, duplicates: Sequence[Sequence[str]] = ()) ->
     """
     checks: dict[str, Callable[[], object]] = {
         "labels": lambda: check_values(snapshots, ()),
+        "covariates": lambda: check_further_covariates(snapshots),
         "grid": lambda: check_axes(snapshots),
         "wind": lambda: read_wind(snapshots),
         "ground": lambda: check_ground(snapshots),
     }
     if SMOKE in snapshots:
         checks["groups"] = lambda: check_group_count(_groups(snapshots, duplicates), _GROUP)
+    said: set[str] = set()
     for name, check in checks.items():
         try:
             check()
         except PlumecastError as error:
-            yield Finding(name, str(error))
+            if str(error) not in said:  # what one check finds, another may need
+                yield Finding(name, str(error))
+            said.add(str(error))
+
+
+def check_further_covariates(snapshots: xr.Dataset) -> None:
+    """Raise if a scalar of the snapshots that is none of the contract has a fill value."""
+    for name in map(str, snapshots.variables):
+        if name not in TABLE and snapshots[name].dims == (SNAPSHOT,):
+            check_covariate(snapshots, name)
 
 
 def _groups(snapshots: xr.Dataset, duplicates: Sequence[Sequence[str]]) -> int:

@@ -12,9 +12,11 @@ import xarray as xr
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import (
     COORDINATES,
+    COVARIATES,
     FIELDS,
     GRID,
     GROUND,
+    LARGEST_VALUE,
     SMOKE,
     SNAPSHOT,
     TABLE,
@@ -23,7 +25,7 @@ from plumecast.base.names import (
     is_smoke,
 )
 from plumecast.compute.blocks import Runner, map_over, row_blocks
-from plumecast.data.covariates import read_fuel_maps
+from plumecast.data.covariates import check_covariate, read_fuel_maps
 from plumecast.data.lazy_store import check_unchanged, is_loaded, lazy_variable
 from plumecast.weather.snapshots import check_weather_axes, check_weather_values
 
@@ -256,6 +258,7 @@ def _wrong_values(field: xr.DataArray) -> tuple[np.ndarray, dict[str, np.ndarray
     masks = {"NaN or infinite": ~np.isfinite(values)}
     if field.name in FIELD_NAMES or is_smoke(str(field.name), field.attrs):
         masks["negative"] = values < 0.0
+        masks["impossible"] = values >= LARGEST_VALUE
     return values, masks
 
 
@@ -280,6 +283,9 @@ def _check_coordinates(snapshots: xr.Dataset) -> None:
             raise PlumecastError(
                 f"coordinate '{name}' is {values[first]:g} in fire '{fires[first]}'; expected ≥ 0"
             )
+    for name in ("hours", "burned_area", *(entry.name for entry in COVARIATES)):
+        if name in snapshots.variables:
+            check_covariate(snapshots, name)
     if "hours" in snapshots.variables:
         checkpoints = list(zip(fires.tolist(), snapshots.hours.values.tolist(), strict=True))
         if len(set(checkpoints)) < len(checkpoints):

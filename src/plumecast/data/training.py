@@ -17,15 +17,26 @@ import numpy as np
 import xarray as xr
 
 from plumecast.base.errors import ArgumentError, PlumecastError
-from plumecast.base.names import DATA_VERSION, FIRE, GRID, SIMULATION, SMOKE, SNAPSHOT, is_smoke
+from plumecast.base.names import (
+    DATA_VERSION,
+    FIRE,
+    GRID,
+    SIMULATION,
+    SMOKE,
+    SNAPSHOT,
+    TABLE,
+    WEATHER_NAMES,
+    is_smoke,
+)
 from plumecast.base.version import __version__
 from plumecast.compute.arrays import Array, Rows, read_rows, to_numpy
 from plumecast.compute.blocks import Runner, row_blocks
 from plumecast.compute.resources import show_memory
 from plumecast.data.layout import Layout, fit_layout
 from plumecast.data.lazy_store import check_unchanged
-from plumecast.data.schema import check_values
+from plumecast.data.schema import check_ground, check_values
 from plumecast.data.split import group_rows
+from plumecast.weather.snapshots import check_weather_values
 
 INPUT, OUTPUT = "input", "output"
 """Names of the variables that are made of arrays."""
@@ -296,6 +307,9 @@ def training_matrices(
         raise PlumecastError("there are no training snapshots")
     layouts = fit_layout(train, input_names), fit_layout(train, output_names, scaled=scaled)
     check_values(train, [*input_names, *output_names], runner)
+    if all(name in train and train[name].dims == TABLE[name].dims for name in WEATHER_NAMES):
+        check_weather_values(train)
+    check_ground(train)
     if not stored:
         return TrainingMatrices(train, *layouts, *(layout.to_matrix(train) for layout in layouts))
     if by is not None and by in train.variables:

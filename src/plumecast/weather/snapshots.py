@@ -18,6 +18,7 @@ from plumecast.base.errors import PlumecastError, PlumecastWarning
 from plumecast.base.integrity import Finding
 from plumecast.base.names import (
     ALOFT_WIND_LIMIT,
+    DEEPEST_BOUNDARY_LAYER,
     HEIGHT,
     SNAPSHOT,
     SURFACE_LAYER,
@@ -216,14 +217,17 @@ def impossible_weather(
     limit = np.where(heights <= SURFACE_LAYER, SURFACE_WIND_LIMIT, ALOFT_WIND_LIMIT)
     unknown = needed[:, :, None] & ~np.isfinite(speed)
     fast = needed[:, :, None] & (speed > limit)
-    shallow = needed & ~((depth > 0.0) & np.isfinite(depth))
-    wrong = unknown.any(axis=(1, 2)) | fast.any(axis=(1, 2)) | shallow.any(axis=1)
+    odd_depth = needed & ~((depth > 0.0) & (depth <= DEEPEST_BOUNDARY_LAYER))
+    wrong = unknown.any(axis=(1, 2)) | fast.any(axis=(1, 2)) | odd_depth.any(axis=1)
     for row in np.flatnonzero(wrong).tolist():
         winds = unknown[row] if unknown[row].any() else fast[row]
         if not winds.any():
-            hour = int(np.argmax(shallow[row]))
+            hour = int(np.argmax(odd_depth[row]))
             value = f"{depth[row, hour]:g} m at hour {axis[hour]:g}"
-            yield row, f"'{DEPTH}' is {value}; give a depth above 0 m"
+            yield (
+                row,
+                f"'{DEPTH}' is {value}; give a depth above 0 m, at most {DEEPEST_BOUNDARY_LAYER:g}",
+            )
             continue
         hour, level = np.argwhere(winds)[0]
         place = f"at hour {axis[hour]:g}, {heights[level]:g} m"

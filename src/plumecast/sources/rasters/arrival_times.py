@@ -155,9 +155,9 @@ class ArrivalTimes:
                 task = next(map_over(_read_task, shared, [again], resources.runner))
             yield task.output
         if function is not None and accepted.problem is not None and not accepted.names:
-            raise PlumecastError(
-                f"none of {len(self.files)} rasters can be read; the first: {accepted.problem}"
-            )
+            count = len(self.files)
+            several = f"none of {count} rasters can be read; the first: " if count > 1 else ""
+            raise PlumecastError(several + accepted.problem)
 
     def _accept(self, accepted: _AcceptedFires, path: Path, file: FileResult) -> bool:
         """Whether a file can be used. If not, it is reported; the first note is passed on."""
