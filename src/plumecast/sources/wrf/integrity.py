@@ -228,7 +228,7 @@ AHEAD_SECONDS = 600.0
 
 _LAYER_DEPTH = 2e4  # m; the deepest layers of models are a few km
 _LAYER_TEMPERATURE = (120.0, 450.0)  # K, mean of a layer; the air has 130 (mesopause) to 330 K
-_IMBALANCE = 1.5  # largest ratio of the pressure difference to the weight of the air in between
+_IMBALANCE = 1.3  # largest ratio of the pressure difference to the weight of the air in between
 
 
 def smoke_range(unit: str) -> Range:
@@ -273,7 +273,7 @@ def check_air(layers: LayerMeans, where: str) -> None:
     """Raise unless height increases and pressure decreases from layer to layer, as in air at rest.
 
     The mean pressure difference between the lowest and the highest layer is the weight of the air
-    in between, Δp = g Σ ρ Δz, within a factor of 1.5. Other units or exchanged variables violate
+    in between, Δp = g Σ ρ Δz, within a factor of 1.3. Other units or exchanged variables violate
     this.
     """
     for what, names in _faults_of_air(layers):
