@@ -215,6 +215,7 @@ def test_predict_writes_what_the_surrogate_predicts(succeed, trained, ensemble, 
         "predicted 96 snapshots\n"
         "smoke_mean: time-mean column concentration of smoke since ignition (µg m⁻³)\n"
         "smoke: sum of column-mean smoke concentrations over checkpoints, as predicted\n"
+        "9 of 96 snapshots lie beyond the training fires (far_from_training_fires 9)\n"
         f"wrote the smoke to {where}\n"
     )
     written = open_snapshots(where, fields=["smoke"])

@@ -94,7 +94,8 @@ def test_a_store_keeps_the_load_for_predictions(succeed, refused, folder, tmp_pa
     ingest = ["ingest", "rasters", *words(folder)[1:], *WIND, "--like", model, "-o", store]
     succeed(*ingest, *fuels)
     succeed("predict", model, store, "-o", tmp_path / "stored.nc")
-    succeed("predict", model, *words(folder)[1:], *WIND, *fuels, "-o", tmp_path / "direct.nc")
+    out = succeed("predict", model, *words(folder)[1:], *WIND, *fuels, "-o", tmp_path / "direct.nc")
+    assert "fuel_beyond_training 2" in out
     succeed("predict", model, store, "--fuels", folder / "GR1.txt", "-o", tmp_path / "light.nc")
     stored, direct = (smoke(tmp_path / name) for name in ("stored.nc", "direct.nc"))
     assert stored == pytest.approx(direct, rel=1e-6)  # float32

@@ -113,6 +113,11 @@ class Operator(abc.ABC):
         """The conditions with what several predictions of the same inputs share."""
         return given
 
+    @property
+    def ceilings(self) -> tuple[float, ...]:
+        """The largest value that each output can have, side by side; empty if there is none."""
+        return ()
+
     def represented(self, inputs: Array) -> Array | None:
         """(M,) share of the squared norm of each input that the operator's basis represents.
 
@@ -184,6 +189,14 @@ class OneOutput(Operator):
     def prepared(self, inputs: Array, given: Conditions = NOTHING) -> Conditions:
         """As for all outputs."""
         return self.operator.prepared(inputs, given)
+
+    @property
+    def ceilings(self) -> tuple[float, ...]:
+        """That of this output; unknown for the integrals of several outputs."""
+        every = self.operator.ceilings
+        if len(every) > 1:
+            every = () if self.integrated else (every[self.start // (self.stop - self.start)],)
+        return tuple(self.scale * value for value in every)
 
     def represented(self, inputs: Array) -> Array | None:
         """As for all outputs."""

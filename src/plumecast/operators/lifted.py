@@ -72,6 +72,11 @@ class LiftedOperator(Operator):
         """Whether that smoke is released by the fuel load of every cell."""
         return self.physics is not None and self.physics.load is not None
 
+    @property
+    def ceilings(self) -> tuple[float, ...]:
+        """The largest training values, which limit predictions."""
+        return tuple(own.largest for own in (self.targets, *self.further))
+
     def predict(self, inputs: Array, given: Conditions = NOTHING) -> Array:
         """(M, N) → (M, N) smoke, (M, K N) of K outputs."""
         smoke = self._decoded(Targets.smoke, self.target_fields(inputs, given))

@@ -16,13 +16,14 @@ import xarray as xr
 
 from plumecast.base.errors import PlumecastError
 from plumecast.base.names import FIRE
-from plumecast.compute.arrays import Array
+from plumecast.compute.arrays import Array, array_namespace, to_numpy
 from plumecast.data.covariates import read_scalar
 from plumecast.operators.family import Conditions
 from plumecast.operators.settings import FAMILIES
 from plumecast.surrogate.ranges import (
     fire_columns,
     mean_growth,
+    mean_load,
     represented_share,
 )
 
@@ -38,6 +39,8 @@ FLAGS = {
     "wind_beyond_training": 16,
     "covariate_beyond_training": 32,
     "far_from_training_fires": 64,
+    "at_training_maximum": 128,
+    "fuel_beyond_training": 256,
 }
 """Bits of the flag of a snapshot, by their CF meaning."""
 
@@ -52,6 +55,12 @@ OUTSIDE = 0.1  # share of the burned cells that may lie outside the training reg
 LONGER, LARGER, WINDIER = 1.02, 1.5, 1.1
 """Factors on the largest training value. New fires from the same distribution exceed it a little:
 hours by minutes, the burned area most."""
+WEAKER = 0.8
+"""Factor on the weakest training wind and the shallowest boundary layer."""
+HEAVIER = 1.1
+"""Factor on the heaviest fuel load of training, a mean over the burned cells."""
+SATURATED = 3
+"""Cells of a prediction that may have the largest value of training, at which predictions end."""
 SLOWER = 0.33
 """Factor on the mean growth of the slowest training fire: a fire below it is smaller than any."""
 NEARNESS = 0.5
@@ -66,16 +75,17 @@ def measure_rows(
     surrogate: Surrogate,
     inputs: Array,
     given: Conditions,
-    peak: Array,
+    made: Mapping[str, Array],
     stated: Mapping[str, Array],
 ) -> dict[str, Array]:
     """(M,) of every measure that the training of this surrogate has an interval for.
 
-    `inputs` (M, N) are rows in the layout of the surrogate, on the host; `peak` (M,) is the largest
-    size of an output; `stated` are the `stated_measures`.
+    `inputs` (M, N) are rows in the layout of the surrogate, on the host; `made` are the
+    `output_measures` of the prediction, none if it was not decoded; `stated` the `stated_measures`.
     """
     ranges = surrogate.training.get("ranges", {})
-    measures = {"peak": np.where((inputs != 0.0).any(axis=1), peak, np.nan)}
+    fires = (inputs != 0.0).any(axis=1)
+    measures = {name: np.where(fires, values, np.nan) for name, values in made.items()}
     columns = fire_columns(surrogate.inputs)
     if columns is not None and "hours" in ranges:
         fire = inputs[:, columns]
@@ -92,6 +102,8 @@ def measure_rows(
         outside = np.ones(part.shape, dtype=bool)
         outside[tuple(slice(first, last + 1) for first, last in ranges["region"])] = False
         measures["region"] = burned[:, outside.ravel()].sum(axis=1) / np.maximum(cells, 1)
+        if "fuel_load" in ranges and given.fuel is not None:
+            measures["fuel_load"] = mean_load(burned, given.fuel.maps, given.fuel.number)
     if "wind_speed" in ranges and given.wind is not None:
         measures["wind_speed"] = np.hypot(*given.wind.T)
     if "represented" in ranges:
@@ -111,6 +123,24 @@ def measure_rows(
 def largest_sizes(outputs: Array) -> Array:
     """(M,) largest absolute value of each row; NaN if the row has one."""
     return np.maximum(outputs.max(axis=1), -outputs.min(axis=1))
+
+
+def output_measures(surrogate: Surrogate, outputs: Array) -> dict[str, Array]:
+    """(M,) measures of predictions (M, Ñ) on any device, of which these alone are copied.
+
+    They are the largest size of an output, and the number of cells with the largest value of
+    training, at which operators end.
+    """
+    xp = array_namespace(outputs)
+    made = {"peak": to_numpy(xp.max(xp.abs(outputs), axis=1))}
+    ceilings = surrogate.operator.ceilings
+    if ceilings and outputs.shape[1] == surrogate.outputs.size:
+        width = surrogate.outputs.size // len(ceilings)
+        made["saturated"] = np.zeros(outputs.shape[0])
+        for number, ceiling in enumerate(ceilings):
+            own = outputs[:, number * width : (number + 1) * width]
+            made["saturated"] += to_numpy(xp.sum(own >= (1.0 - 1e-6) * ceiling, axis=1))
+    return made
 
 
 def refuse_infinite(*sums: Any) -> None:
@@ -155,12 +185,20 @@ def limits(surrogate: Surrogate) -> dict[str, Limit]:
             "surrogate knows no fire like it; train on fires of that place and kind",
         )
     }
+    if surrogate.operator.ceilings:
+        found["saturated"] = Limit(
+            "at_training_maximum",
+            high=SATURATED,
+            sentence=f"the predicted {name} ends at the largest value of training in {{value:.0f}} "
+            "cells: more than this surrogate can predict is possible there; train on fires with "
+            "more smoke",
+        )
     if "hours" in ranges:
         found |= _fire_limits(surrogate, ranges)
     if "wind_speed" in ranges:
         low, high = ranges["wind_speed"]
         found["wind_speed"] = _between(
-            "wind_beyond_training", low, high, (WINDIER - 1.0) * high,
+            "wind_beyond_training", (WEAKER * low, WINDIER * high),
             f"a wind of {{value:.3g}} m/s lies outside the {low:.3g} … {high:.3g} m/s", "wind",
         )  # fmt: skip
     if "profile_wind" in ranges:
@@ -170,10 +208,17 @@ def limits(surrogate: Surrogate) -> dict[str, Limit]:
             sentence="at some height the wind is {value:.3g} times the strongest of the training "
             "fires there: the prediction extrapolates; train on fires with such wind",
         )
+    if "weakest_wind" in ranges:
+        found["weakest_wind"] = Limit(
+            "wind_beyond_training",
+            low=WEAKER,
+            sentence="the wind is at every height at most {value:.2g} times the weakest of the "
+            "training fires there: the prediction extrapolates; train on fires with such wind",
+        )
     if "boundary_layer_depth" in ranges:
         low, high = ranges["boundary_layer_depth"]
         found["boundary_layer_depth"] = _between(
-            "covariate_beyond_training", low, high, (WINDIER - 1.0) * high,
+            "covariate_beyond_training", (WEAKER * low, WINDIER * high),
             "the largest boundary_layer_depth, {value:.4g} m, lies outside the "
             f"{low:.4g} … {high:.4g} m", "weather",
         )  # fmt: skip
@@ -190,17 +235,17 @@ def limits(surrogate: Surrogate) -> dict[str, Limit]:
         if item.kind == "number":
             slack = 1e-5 * max(abs(item.low), abs(item.high))  # columns are in single precision
             found[COVARIATE + item.name] = _between(
-                "covariate_beyond_training", item.low, item.high, slack,
+                "covariate_beyond_training", (item.low - slack, item.high + slack),
                 f"{item.name} {{value:.4g}} lies outside the {item.low:.4g} … {item.high:.4g}",
                 "values",
             )  # fmt: skip
     return found
 
 
-def _between(flag: str, low: float, high: float, slack: float, text: str, such: str) -> Limit:
+def _between(flag: str, interval: tuple[float, float], text: str, such: str) -> Limit:
     """The interval of a measure that fires have in any strength."""
     told = f"{text} of training: the prediction extrapolates; train on fires with such {such}"
-    return Limit(flag, low - slack, high + slack, told)
+    return Limit(flag, *interval, told)
 
 
 def _fire_limits(surrogate: Surrogate, ranges: Mapping[str, Any]) -> dict[str, Limit]:
@@ -242,6 +287,16 @@ def _fire_limits(surrogate: Surrogate, ranges: Mapping[str, Any]) -> dict[str, L
         ),
         "region": Limit("outside_training_region", high=OUTSIDE, sentence=region, loud=bound),
     }
+    if "fuel_load" in ranges:
+        heaviest = float(ranges["fuel_load"][1])
+        found["fuel_load"] = Limit(
+            "fuel_beyond_training",
+            high=HEAVIER * heaviest,
+            sentence="what burns is {value:.3g} kg/m² in the mean, {times:.2g} times the "
+            f"{heaviest:.3g} kg/m² of the training fire with the heaviest fuel: the prediction "
+            "extrapolates; train on fires with such fuel",
+            known=heaviest,
+        )
     if "growth" in ranges:
         least = float(ranges["growth"][0])
         found["growth"] = Limit(
@@ -278,7 +333,7 @@ class Checked:
 
     def flags(self, known: Mapping[str, Limit]) -> Array:
         """(M,) bit mask of FLAGS."""
-        flags = np.zeros(len(self.labels), dtype=np.int8)
+        flags = np.zeros(len(self.labels), dtype=np.int16)
         for name, values in self.measures.items():
             flags[known[name].excess(values) > 0.0] |= FLAGS[known[name].flag]
         return flags
@@ -321,7 +376,7 @@ def flag_attributes() -> dict[str, Any]:
     """The CF attributes of the coordinate with the flags."""
     return {
         "long_name": "the prediction extrapolates beyond the training fires",
-        "flag_masks": np.array(list(FLAGS.values()), dtype=np.int8),
+        "flag_masks": np.array(list(FLAGS.values()), dtype=np.int16),
         "flag_meanings": " ".join(FLAGS),
     }
 

@@ -339,7 +339,8 @@ def _check_ranges(surrogate: Surrogate) -> None:
         raise PlumecastError(f"ranges={shown(ranges)} are no ranges")
     for name, pair in ranges.items():
         check = check_count if name == "region" else check_number
-        several = name in ("region", "profile_wind") and isinstance(pair, list)
+        tables = ("region", "profile_wind", "weakest_wind")
+        several = name in tables and isinstance(pair, list)
         for item in pair if several and pair else [pair]:
             if not isinstance(item, list) or len(item) != 2:
                 raise PlumecastError(f"ranges.{name}={shown(item)} is no pair of numbers")

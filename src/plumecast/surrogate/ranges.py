@@ -13,7 +13,7 @@ from plumecast.base.errors import PlumecastError
 from plumecast.base.names import FIRE, SNAPSHOT
 from plumecast.compute.arrays import Array, read_rows, to_device_of, to_numpy
 from plumecast.compute.blocks import Runner, map_over, row_blocks, sampled_rows
-from plumecast.data.covariates import read_scalar, read_wind
+from plumecast.data.covariates import read_fuel_maps, read_scalar, read_wind
 from plumecast.data.layout import Layout
 from plumecast.data.training import TrainingMatrices
 from plumecast.operators.family import Operator
@@ -34,9 +34,11 @@ def training_ranges(
     `hours` (age of the oldest cell of a snapshot, at most its coordinate), `burned_cells`,
     `growth` (mean growth of the burned area, cells per hour), `wind_speed`, `peak` (largest output)
     and `represented` (share of a fire in the basis) are [lowest, highest]. `region` is the bounding
-    box of the burned cells, [first, last] index along each dimension. Of hourly weather,
-    `profile_wind` has [height, strongest wind] for every height, and `boundary_layer_depth` the
-    [lowest, highest] of the largest depth of a snapshot.
+    box of the burned cells, [first, last] index along each dimension. `fuel_load` is the mean over
+    the burned cells, of operators that use it. Of hourly weather, `profile_wind` has [height,
+    strongest wind] for every height, `weakest_wind` the same of the snapshot whose strongest wind
+    is the weakest, and `boundary_layer_depth` the [lowest, highest] of the largest depth of a
+    snapshot.
     """
     count, cells = data.inputs.shape
     sample = sampled_rows(count, SAMPLE)
@@ -50,9 +52,9 @@ def training_ranges(
         found["region"] = [list(pair) for pair in zip(*found["region"], strict=True)]
     if "profile_wind" in found:
         heights = data.snapshots["height"].values.tolist()
-        found["profile_wind"] = [
-            list(p) for p in zip(heights, found["profile_wind"][1], strict=True)
-        ]
+        weakest, strongest = found["profile_wind"]
+        for name, speeds in (("profile_wind", strongest), ("weakest_wind", weakest)):
+            found[name] = [list(pair) for pair in zip(heights, speeds, strict=True)]
     hours = snapshot_hours(data.snapshots)
     if "hours" in found and hours is not None:
         found["hours"][1] = max(found["hours"][1], float(hours.max()))
@@ -71,10 +73,11 @@ def merge_ranges(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, 
 
     merged = dict(other) | dict(one)
     for name in set(one) & set(other):
-        if name == "profile_wind":
-            heights, strongest = np.array(one[name]).T
+        if name in ("profile_wind", "weakest_wind"):
+            heights, speeds = np.array(one[name]).T
             also = np.interp(heights, *np.array(other[name]).T)
-            merged[name] = np.stack([heights, np.maximum(strongest, also)], axis=1).tolist()
+            both = (np.maximum if name == "profile_wind" else np.minimum)(speeds, also)
+            merged[name] = np.stack([heights, both], axis=1).tolist()
         elif name == "region":
             merged[name] = [widest(*pairs) for pairs in zip(one[name], other[name], strict=True)]
         else:
@@ -120,8 +123,8 @@ def stated_measures(
 ) -> dict[str, Array]:
     """(M,) of the measures that the data states beside its fields: `hours`, and of the weather.
 
-    `data` are labelled fields, `like` one of them with the sample dimensions `lead`. The wind is
-    the largest ratio over the heights to the strongest wind of training.
+    `data` are labelled fields, `like` one of them with the sample dimensions `lead`. The winds are
+    the largest ratios over the heights, to the strongest and to the weakest wind of training.
     """
     sizes = {dim: like.sizes[dim] for dim in lead}
     hours = snapshot_hours(like.coords.to_dataset(), sizes)
@@ -134,6 +137,10 @@ def stated_measures(
         heights, strongest = np.array(ranges["profile_wind"]).T
         limit = np.interp(data["height"].values, heights, strongest)
         found["profile_wind"] = np.max(weather["profile_wind"] / np.maximum(limit, CALM), axis=1)
+        if "weakest_wind" in ranges:
+            limit = np.interp(data["height"].values, *np.array(ranges["weakest_wind"]).T)
+            ratios = weather["profile_wind"] / np.maximum(limit, 1e-6)
+            found["weakest_wind"] = np.max(ratios, axis=1)
     if "boundary_layer_depth" in weather and "boundary_layer_depth" in known:
         found["boundary_layer_depth"] = weather["boundary_layer_depth"]
     return found
@@ -177,6 +184,10 @@ def _block_ranges(
             shape = data.input_layout.fields[data.input_layout.names.index(FIRE)].shape
             places = np.stack(np.nonzero(burned.any(axis=0).reshape(shape)), axis=1)
             found["region"] = places
+            dims = data.input_layout.fields[data.input_layout.names.index(FIRE)].dims
+            loads = read_fuel_maps(data.snapshots.isel({SNAPSHOT: rows}), dims)
+            if operator.uses_fuel and loads is not None:
+                found["fuel_load"] = mean_load(burned, *loads)[burning]
     here = sample[(sample >= rows.start) & (sample < rows.stop)] - rows.start
     if here.size:
         outputs = read_rows(data.outputs, rows)[here]
@@ -201,6 +212,20 @@ def mean_growth(fire: Array, hours: Array | None) -> Array:
     since = oldest if hours is None else np.maximum(oldest, hours)
     total = fire.sum(axis=1, dtype=np.float64)
     return np.where((fire != 0.0).any(axis=1), total / np.maximum(since, 1e-6) ** 2, np.nan)
+
+
+def mean_load(burned: Array, maps: Array, number: Array) -> Array:
+    """(M,) mean fuel load over the burned cells (M, N); NaN without fire.
+
+    `maps` (U, *grid) are the different maps, `number` (M,) is that of the map of every row.
+    """
+    cells = burned.sum(axis=1)
+    mean = np.full(cells.size, np.nan)
+    for own in np.unique(number):
+        rows = np.flatnonzero((number == own) & (cells > 0))
+        load = np.asarray(maps[own], dtype=np.float64).ravel()
+        mean[rows] = burned[rows] @ load / cells[rows]
+    return mean
 
 
 def fire_columns(layout: Layout) -> slice | None:

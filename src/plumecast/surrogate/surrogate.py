@@ -51,6 +51,7 @@ from plumecast.surrogate.guards import (
     limits,
     measure_rows,
     notices,
+    output_measures,
     snapshot_labels,
 )
 from plumecast.surrogate.ranges import stated_measures
@@ -344,8 +345,8 @@ class Surrogate:
                     f"{out.dtype}: its inputs lie far beyond those of training, or need more "
                     "digits; check their values and units, or pass float64"
                 )
-            peak = largest_sizes(out[rows, : self.outputs.size])
-            known = (matrix[rows], own, peak)
+            made = output_measures(self, out[rows, : self.outputs.size])
+            known = (matrix[rows], own, made)
             here = {name: values[rows] for name, values in stated.items()}
             measured.append(measure_rows(self, *known, here))
         bare = without_other_doses(like).drop_vars(DOSE_SCALE, errors="ignore")

@@ -146,6 +146,14 @@ def test_the_command_writes_error_bars_and_what_they_promise(surrogate, bars, tm
     with xr.open_dataset(tmp_path / "o.nc") as written:
         np.testing.assert_array_equal(written.upper.values, bars.upper.values)
         assert written.upper.attrs["coverage"] == 0.8
+    old = FIRES.assign(time_since_ignition=9.0 * FIRES.time_since_ignition)
+    known[2] = str(pc.export_snapshots(old, tmp_path / "old.nc"))
+    result = CliRunner().invoke(app, [*known, "-o", str(tmp_path / "q.nc"), "--interval", "0.8"])
+    said = " ".join(result.output.split())
+    count = old.sizes["snapshot"]
+    assert f"all {count} snapshots lie beyond the training fires (hours_beyond_training" in said
+    assert "error bars promise nothing for these" in said
+    assert "can be promised" not in said
     wrong = CliRunner().invoke(app, [*known, "-o", str(tmp_path / "p.nc"), "--interval", "90"])
     assert wrong.exit_code != 0
     assert not (tmp_path / "p.nc").exists()

@@ -54,6 +54,7 @@ from plumecast.workflows.export import (
     export_fields,
     refuse_existing_geotiffs,
 )
+from plumecast.workflows.fires.extrapolation import FlagCounts
 from plumecast.workflows.fires.sources import Overrides
 from plumecast.workflows.predict import predict_store
 from plumecast.workflows.statistics.at_places import HOUR, smoke_at_places
@@ -121,8 +122,10 @@ def command(
     variable `smoke_mean` (or `smoke_dose`, `smoke_between`) does not. Files .nc and .zarr have both
     it and the sum, `smoke`; a GeoTIFF has the quantity alone, with its meaning and unit as tags.
 
-    A prediction that is empty, or a fire beyond what the training fires cover (hours, burned area,
-    wind, place), gives a warning and a flag: the coordinate `extrapolates`, or a tag of a GeoTIFF.
+    A prediction that is empty or stops at the largest value of training, or a fire beyond what the
+    training fires cover (hours, burned area, wind, fuel, place), gives a warning and a flag: the
+    coordinate `extrapolates`, or a tag of a GeoTIFF. The command counts the flagged snapshots by
+    reason; error bars promise nothing for them.
 
     With --interval 0.9, error bars that were calibrated in training are written beside the smoke.
     In the mean over new fires like those of training, 90 % of the cells with smoke lie between
@@ -216,7 +219,8 @@ def command(
             changes = Overrides(reader.hours or None, dense, rasters["fuels"], rasters["drought"])
             common["weather"] = reader.weather
             blocks = predict_store(surrogate, _store(fires), changes, **common)
-        made, line = reading.applied(blocks, keep=keep), history(model)
+        flagged = FlagCounts()
+        made, line = reading.applied(flagged.counted(blocks), keep=keep), history(model)
         if by_clock:
             written = export_bluesky(made, out, ignition_time=ignition_time, history=line)
         else:
@@ -224,7 +228,11 @@ def command(
             written = export_fields(made, out, title=title, history=line)
     if written.snapshots:
         say(f"predicted {written.snapshots} snapshots")
-        for line in [*([CLOCK] if by_clock else _contents(reading, keep=keep)), *promised]:
+        # Bands promise nothing where every fire extrapolates.
+        promised = [] if flagged.beyond == flagged.snapshots else promised
+        reasons = flagged.text(interval is not None)
+        lines = CLOCK.splitlines() if by_clock else _contents(reading, keep=keep)
+        for line in [*lines, *promised, *filter(None, [reasons])]:
             say(line)
         wrote(written.where, "the smoke")
     if out.suffix == ".tif" and written.snapshots and not written.has_crs:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -10,11 +11,12 @@ import xarray as xr
 
 from plumecast.base.ignitions import one_ignition
 from plumecast.base.names import SIMULATION
-from plumecast.compute.arrays import Array, array_namespace, to_numpy
+from plumecast.compute.arrays import Array
 from plumecast.data.layout import leading_dims
 from plumecast.data.training import provenance
 from plumecast.operators.family import Conditions
 from plumecast.surrogate.guards import (
+    EXTRAPOLATES,
     FLAGS,
     Checked,
     Excess,
@@ -22,6 +24,7 @@ from plumecast.surrogate.guards import (
     limits,
     measure_rows,
     notices,
+    output_measures,
     snapshot_labels,
 )
 from plumecast.surrogate.ranges import stated_measures
@@ -38,6 +41,33 @@ def is_same_simulation(surrogate: Surrogate, snapshots: xr.Dataset) -> bool:
     simulation, training = provenance(snapshots).get(SIMULATION), surrogate.training
     later = [item[SIMULATION] for item in training.get("updates", ()) if SIMULATION in item]
     return simulation in [training.get(SIMULATION), *later]
+
+
+@dataclass
+class FlagCounts:
+    """How many predicted snapshots have the flag `extrapolates`, in all and by reason."""
+
+    snapshots: int = 0
+    beyond: int = 0
+    reasons: Counter[str] = field(default_factory=Counter)
+
+    def counted(self, blocks: Iterable[xr.Dataset]) -> Iterator[xr.Dataset]:
+        """The same blocks, counted as they pass."""
+        for block in blocks:
+            flags = block[EXTRAPOLATES].values
+            self.snapshots += flags.size
+            self.beyond += int(np.count_nonzero(flags))
+            self.reasons.update({n: int((flags & bit > 0).sum()) for n, bit in FLAGS.items()})
+            yield block
+
+    def text(self, promise: bool) -> str | None:
+        """One line, if any snapshot is flagged; with `promise`, what this means for error bars."""
+        if not self.beyond:
+            return None
+        which = "all" if self.beyond == self.snapshots else f"{self.beyond} of"
+        reasons = ", ".join(f"{name} {n}" for name, n in self.reasons.most_common() if n)
+        text = f"{which} {self.snapshots} snapshots lie beyond the training fires ({reasons})"
+        return f"{text}: error bars promise nothing for these" if promise else text
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,17 +121,14 @@ def extrapolation_of(
 ) -> Extrapolation:
     """What the guards say of one block of fires; fields that were not decoded are None.
 
-    `rows` are the inputs and conditions of the block, `predicted` (M, Ñ) is on any device: only the
-    extremes of every row are copied to the host.
+    `rows` are the inputs and conditions of the block, `predicted` (M, Ñ) is on any device.
     """
     inputs, conditions = rows
     like = fires[surrogate.inputs.fields[0].name]
     lead = leading_dims(like, surrogate.inputs.fields[0])
     measured = stated_measures(surrogate.training.get("ranges", {}), fires, like, lead)
-    peak = np.full(inputs.shape[0], np.nan)
-    if predicted is not None:
-        peak = to_numpy(array_namespace(predicted).max(abs(predicted), axis=1))
-    measures = measure_rows(surrogate, inputs, conditions, peak, measured)
+    made = {} if predicted is None else output_measures(surrogate, predicted)
+    measures = measure_rows(surrogate, inputs, conditions, made, measured)
     checked, bounds = Checked(measures, snapshot_labels(like, lead)), limits(surrogate)
     flags = checked.flags(bounds).astype(int)
     loud = sum({FLAGS[limit.flag] for limit in bounds.values() if limit.loud})
