@@ -19,6 +19,7 @@ from plumecast.surrogate.baselines import BASELINES
 from plumecast.surrogate.fit import fit_surrogate
 from plumecast.surrogate.load import load_surrogate
 from plumecast.workflows.evaluate import fit_thresholds
+from support.quantities import settled
 
 # train
 
@@ -192,8 +193,15 @@ def test_evaluate_prints_the_numbers_it_writes(succeed, trained, ensemble, tmp_p
             f"{score['smoke_iou']:.3f}",
             f"{score['snapshot_error']:.2f}",
             f"{score['relative_error']:.2f}",
+            f"{score['mass_ratio']:.2f}",
             f"{score['predict_ms']:.2f}",
         ]
+    low, middle, high = (written["scores"][0][f"mass_ratio{end}"] for end in ("_low", "", "_high"))
+    assert low <= middle <= high
+    mass = (
+        f"'paper-linear' is {middle:.2f}, and 80 % of the fires lie within {low:.2f} … {high:.2f}"
+    )
+    assert mass in " ".join(out.split())
     title = f"{written['test_snapshots']} test snapshots, smoke above "
     title += f"{written['smoke_threshold']:.3g} (sum over checkpoints; 95% of the footprint)"
     assert title in " ".join(out.split())  # a long title has two lines
@@ -219,7 +227,7 @@ def test_predict_writes_what_the_surrogate_predicts(succeed, trained, ensemble, 
         f"wrote the smoke to {where}\n"
     )
     written = open_snapshots(where, fields=["smoke"])
-    expected = load_surrogate(trained).predict(open_snapshots(ensemble.store))
+    expected = settled(load_surrogate(trained), open_snapshots(ensemble.store))
     assert "over checkpoints 6 h apart" in written.smoke.attrs.pop("comment")
     xr.testing.assert_identical(written.smoke.load().drop_vars("extrapolates"), expected)
 

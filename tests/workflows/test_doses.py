@@ -67,6 +67,27 @@ def test_a_file_has_the_dose_of_python(run, folder, tmp_path, suffix, hours):
     np.testing.assert_allclose(made, dose[first], rtol=1e-4, atol=1e-3)
 
 
+def test_smoke_never_falls_within_a_fire(run, folder, bare, tmp_path):
+    """Neither sums nor doses nor footprints do, in files and in statistics; the last hour stays."""
+    out = tmp_path / "smoke.nc"
+    run("predict", folder / "smoke.plume", folder / "fires.nc", "--footprint", "-o", out)
+    fires = pc.open_snapshots(folder / "fires.nc")
+    alone = np.asarray(bare.predict(fires))
+    name, level = fires.fire_id.values, bare.training["thresholds"]["decision"]
+    assert not bare.detects  # its footprint is that of its smoke
+    with xr.open_dataset(out) as made:
+        sums = made.smoke.values
+        for field in (sums, made.footprint.values.astype(float), made.dose_of_smoke.values):
+            grown = np.diff(field, axis=0)[name[1:] == name[:-1]]
+            assert (grown >= 0.0).all()
+        np.testing.assert_array_equal(made.footprint, sums > level)
+    assert (np.diff(alone, axis=0)[name[1:] == name[:-1]] < 0.0).any()
+    last = np.append(name[1:] != name[:-1], True)
+    np.testing.assert_allclose(sums[last], alone[last], atol=1.01 * level)
+    mean = pc.ensemble_statistics(bare, fires, Reading("sum")).mean_smoke
+    np.testing.assert_allclose(mean, sums.mean(axis=0), **ROUNDING)
+
+
 def test_error_bars_lie_around_the_dose(run, folder, tmp_path):
     out = tmp_path / "smoke.nc"
     run("predict", folder / "smoke.plume", folder / "fires.nc", "--interval", "0.9", "-o", out)

@@ -22,13 +22,14 @@ def show_results(results: Mapping[str, Evaluation], what: str = "test snapshots"
     rows = [[name, *row] for name, result in results.items() for row in _rows(result)]
     captured = f"smoke above thresholds that capture {first.captured:.0%} of the footprint"
     table(f"{first.snapshots} {what}, {captured}", columns, rows)
+    _show_masses(first)
     for name, result in results.items():
         _show_exceedances(result, name)
     for name, result in results.items():
         _show_verdict(result, f"{name}: ")
 
 
-_COLUMNS = ["medians", "AUC", "IoU", "deployable IoU", "smoke IoU", "error", "all", "ms"]
+_COLUMNS = ["medians", "AUC", "IoU", "deployable IoU", "smoke IoU", "error", "all", "mass", "ms"]
 
 
 def show_scores(result: Evaluation, what: str = "test snapshots") -> None:
@@ -38,6 +39,7 @@ def show_scores(result: Evaluation, what: str = "test snapshots") -> None:
         f"(sum over checkpoints; {result.captured:.0%} of the footprint)"
     )
     table(title, _COLUMNS, _rows(result))
+    _show_masses(result)
 
 
 def _rows(result: Evaluation) -> list[list[str]]:
@@ -50,10 +52,22 @@ def _rows(result: Evaluation) -> list[list[str]]:
             _shown(score.smoke_iou, ".3f"),
             f"{score.snapshot_error:.2f}",
             f"{score.relative_error:.2f}",
+            _shown(score.mass_ratio, ".2f"),
             _shown(score.predict_ms, ".2f"),
         ]
         for score in result.scores
     ]
+
+
+def _show_masses(result: Evaluation) -> None:
+    """The range of the mass ratios over fires of the surrogate, which is first."""
+    score = result.scores[0]
+    if not math.isnan(score.mass_ratio):
+        say(
+            "mass: total predicted over total observed smoke at the end of a fire; the median of "
+            f"'{score.name}' is {score.mass_ratio:.2f}, and 80 % of the fires lie within "
+            f"{score.mass_ratio_low:.2f} … {score.mass_ratio_high:.2f}"
+        )
 
 
 def _show_exceedances(result: Evaluation, output: str = "smoke") -> None:

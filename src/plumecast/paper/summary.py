@@ -39,6 +39,9 @@ COLUMNS = {
     **MEDIAN_SCORES,
     "decision_threshold": ("decision threshold from validation", "1"),
     "median_error": ("median relative error of a snapshot", "1"),
+    "mass_ratio": ("total predicted over total observed smoke of a fire, median", "1"),
+    "mass_ratio_low": ("the same, 10th percentile over fires", "1"),
+    "mass_ratio_high": ("the same, 90th percentile over fires", "1"),
     "relative_error": ("relative error over all snapshots (Frobenius)", "1"),
     "hit_rate": ("hit rate of smoke above the smoke threshold", "1"),
     "false_alarm_ratio": ("false alarm ratio of smoke above the smoke threshold", "1"),
@@ -56,6 +59,7 @@ COLUMNS = {
 }
 CLOCKS = ("encoding", "training", "tuning", "predict_ms")
 _OF_SCORE = ("decision_threshold", "relative_error", "auc_undefined", "predict_ms")
+_MASS = ("mass_ratio", "mass_ratio_low", "mass_ratio_high")
 _ABOVE = ("hit_rate", "false_alarm_ratio", "bias")
 
 
@@ -91,7 +95,7 @@ def _row(context: Context, name: str) -> dict[str, Any]:
         "hyperparameters": HYPERPARAMETERS.get(name, "weights, α"),
         "choices": _choices(made.surrogate),
         **median_scores(score),
-        **{column: getattr(score, column) for column in _OF_SCORE},
+        **{column: getattr(score, column) for column in (*_OF_SCORE, *_MASS)},
         **{column: getattr(above, column) for column in _ABOVE},
         **{step: made.seconds.get(step) for step in ("encoding", "training")},
         "tuning": made.seconds.get("tuning", 0.0) + scored.seconds["threshold"] + swept,

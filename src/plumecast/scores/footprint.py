@@ -24,6 +24,7 @@ _ATTRS = {
     "decision_threshold": "prediction above which a cell is called smoke at that point",
     "extent": "share of cells with observed smoke above the smoke threshold",
     "relative_error": "relative ℓ² error of the prediction",
+    "mass_ratio": "total predicted over total observed smoke",
     "smoke_iou": "intersection over union of predicted and observed smoke above the threshold",
     "deployable_iou": "intersection over union at one decision threshold chosen on validation",
 }

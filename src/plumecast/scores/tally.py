@@ -123,8 +123,22 @@ def tally_rows(
         each = score_rows(detected, observed, tau, alpha)
         each["smoke_iou"] = to_numpy(iou_at(smoke, observed > tau, tau))
     each["relative_error"] = row_errors(smoke, observed)
+    each["mass_ratio"] = mass_ratios(smoke, observed)
     above = exceedance_counts(smoke, observed, [] if tau is None else [tau])
     return Tally(each, above, wrong, float(xp.sum(observed**2)), seconds)
+
+
+def mass_ratios(predicted: Array, observed: Array) -> np.ndarray:
+    """(M,) total predicted over total observed smoke of (M, N) fields; NaN without smoke.
+
+    >>> mass_ratios(np.array([[1.0, 2.0], [1.0, 0.0]]), np.array([[4.0, 0.0], [0.0, 0.0]])).tolist()
+    [0.75, nan]
+    """
+    xp = array_namespace(predicted, observed)
+    made, true = (to_numpy(xp.sum(field, axis=1)) for field in (predicted, observed))
+    ratios = np.full(true.shape, np.nan)
+    np.divide(made, true, out=ratios, where=true > 0.0)
+    return ratios
 
 
 def known_values(values: xr.DataArray | Array) -> np.ndarray:

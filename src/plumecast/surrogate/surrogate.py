@@ -128,6 +128,9 @@ class Surrogate:
 
         Labelled smoke of a surrogate that carries smoke has its dose beside it, as a coordinate,
         which `pc.scores.as_quantity` reads.
+
+        Every snapshot is predicted by itself, so that smoke may fall from one to the next of a
+        fire. It does not in `plumecast predict`, `ensemble` and `compare`.
         """
         own = _is_labelled(data)
         labelled = self._as_labelled(_on_host(data))

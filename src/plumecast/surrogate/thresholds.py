@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from plumecast.compute.arrays import Array, array_namespace
+from plumecast.compute.dose import largest_so_far, limited_by_later
 from plumecast.data.layout import Layout
 from plumecast.surrogate.error_bars.calibration import Calibration
 from plumecast.surrogate.error_bars.interval import NO_ERROR_BARS
@@ -186,6 +187,36 @@ def joint_score(
     half, much = (max(times * tau, _LEAST) for times in (scale, thick))
     mean = (score + weight * (smoke / (smoke + half))) / (1.0 + weight)
     return xp.maximum(mean, smoke / (smoke + much))
+
+
+def settled_smoke(
+    smoke: Array, fire: np.ndarray, hours: np.ndarray, level: float | None = None
+) -> Array:
+    """(M, …) predicted sums of fires and hours (M,), so that they never fall within a fire.
+
+    A later hour limits the smoke of those before, as it limits their dose (`limited_by_later`).
+    Footprints never shrink either: where smoke has been above the `level` of footprints, it stays
+    just above it. This changes only the trace of smoke at the edge of a plume.
+
+    >>> sums = np.array([[5.0, 2.0], [3.0, 0.5]])
+    >>> settled_smoke(sums, np.array(["a", "a"]), np.array([1.0, 2.0]), 1.0).round(6).tolist()
+    [[3.0, 1.0], [3.0, 1.0]]
+    """
+    if np.unique(fire).size == fire.size:
+        return smoke
+    limited = limited_by_later(smoke, fire, hours)
+    if level is None:
+        return limited
+    xp = array_namespace(smoke)
+    present = (largest_so_far(smoke, fire, hours) > level) & (limited <= level)
+    return xp.where(present, steps_around(level)[1], limited)
+
+
+def footprint_level(record: OutputRecord, detects: bool) -> float | None:
+    """The smoke above which a cell is in the footprint of a prediction; None if unknown."""
+    if record.thresholds is None:
+        return None
+    return record.thresholds.smoke if detects else record.thresholds.decision
 
 
 def steps_around(threshold: float) -> tuple[float, float]:

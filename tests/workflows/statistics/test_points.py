@@ -17,7 +17,7 @@ from plumecast.workflows.statistics.estimates import Corrected, nested_shares
 from plumecast.workflows.statistics.request import Statistics
 from plumecast.workflows.statistics.samples import predicted_at, surrogate_at
 from support.calibrations import calibrate
-from support.quantities import time_mean
+from support.quantities import settled, time_mean
 from support.snapshots import CELL, make_snapshots
 from support.two_outputs import add_surface
 
@@ -56,7 +56,7 @@ def test_statistics_are_those_of_the_time_mean_at_the_cells(surrogate, fires, to
     found = pc.evaluate_points(
         surrogate, fires, towns, Reading(thresholds=[1.0]), Statistics([0.5])
     )
-    smoke = pc.scores.as_quantity(surrogate.predict(fires.astype(np.float64)), "mean")
+    smoke = pc.scores.as_quantity(settled(surrogate, fires.astype(np.float64)), "mean")
     mean = smoke.values[:, [3, 5, 0], [5, 7, 2]]
     want = cluster_mean(mean, fires.ignition_id.values)
     np.testing.assert_allclose(found.mean_smoke, want.mean, rtol=1e-9)
@@ -79,7 +79,7 @@ def test_only_the_columns_of_places_are_decoded(surrogate, fires, towns):
     places = read_places(towns, surrogate.grid)
     restricted = surrogate_at(surrogate, places)
     assert restricted.operator.output_basis.modes.shape[1] == 3
-    fields = surrogate.predict(fires.astype(np.float64)).values.reshape(120, -1)
+    fields = settled(surrogate, fires.astype(np.float64)).values.reshape(120, -1)
     found = predicted_at(places, surrogate, fires, Reading("sum"))
     np.testing.assert_allclose(found.values, fields[:, places.cells], rtol=1e-9, atol=1e-12)
 
@@ -93,7 +93,7 @@ def test_true_smoke_corrects_a_surrogate_that_is_twice_too_large(split, fires, t
     assert found.attrs["true_ignitions"] == 12
     trained = np.unique(split.train.ignition_id).size
     assert found.attrs["training_ignitions_left_out"] == trained
-    truly = time_mean(fires.smoke, surrogate.predict(fires))
+    truly = time_mean(fires.smoke, settled(surrogate, fires))
     known = truly.values[:, [3, 5, 0], [5, 7, 2]]
     used = found.mean_smoke_corrected.values == 1
     assert used.any()
@@ -137,7 +137,7 @@ def test_cells_and_places_agree(twice, fires, towns):
             one, two = places[name + ending], cells[name + ending].isel(at)
             np.testing.assert_allclose(two, one, rtol=1e-9, atol=1e-12, err_msg=name + ending)
     assert (cells.mean_log_smoke_upper > cells.mean_log_smoke).all()
-    known = float(time_mean(fires.smoke, twice.predict(fires)).mean())
+    known = float(time_mean(fires.smoke, settled(twice, fires)).mean())
     own, best = (float(cells[name].mean()) for name in ("mean_smoke_surrogate", "mean_smoke"))
     assert own > 1.5 * known, "the mean over the grid is too large"
     assert abs(best - known) < 0.3 * (own - known)

@@ -174,6 +174,9 @@ def command(
     out-of-fold scores, which are shown. A store of other fires is scored whole, without fires of
     training, with the thresholds chosen at training. Several outputs are scored side by side.
 
+    The column "mass" has the total predicted over the total observed smoke at the last hour of a
+    fire, the median over fires; the line below has the 10th and 90th percentile.
+
     The second table has, for predicted smoke above each threshold and over all cells: the hit rate
     (share of the observed cells that are found), the share of false alarms among the predicted
     cells, the bias (predicted over observed cells) and the IoU. Thresholds are values of the time

@@ -38,6 +38,10 @@ class Score:
     predict_ms: float  # per snapshot
     smoke_iou: float = math.nan  # of predicted smoke above τ; NaN in records of version 0.1.0
     exceedances: tuple[Exceedance, ...] = ()  # of smoke above τ and the thresholds of the user
+    # Total predicted over total observed smoke at the last hour of each fire: median, 10 %, 90 %.
+    mass_ratio: float = math.nan
+    mass_ratio_low: float = math.nan
+    mass_ratio_high: float = math.nan
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,6 +44,7 @@ from plumecast.scores.tally import (
     exceedance_counts,
     exceedance_of,
     join_tallies,
+    known_values,
     tally_rows,
 )
 from plumecast.surrogate.error_bars.counting import CellBins, Cells, add_cells
@@ -356,6 +357,8 @@ def score_parts(
     details = as_scores([tally.each], dict(coords), chosen.smoke)
     quantity = reading.quantity_or(DEFAULT)
     levels = [(chosen.smoke, "sum"), *((level, quantity) for level in reading.thresholds)]
+    masses = known_values(details["mass_ratio"].values[_last_of_fires(details)])
+    masses = np.quantile(masses, [0.5, 0.1, 0.9]) if masses.size else np.full(3, np.nan)
     score = Score(
         name=name,
         auc=tally.median("auc"),
@@ -371,8 +374,21 @@ def score_parts(
             exceedance_of(level, counts, quantity)
             for (level, quantity), counts in zip(levels, tally.above, strict=True)
         ),
+        mass_ratio=float(masses[0]),
+        mass_ratio_low=float(masses[1]),
+        mass_ratio_high=float(masses[2]),
     )
     return Scored(score, details, add_cells(cells for _, cells in blocks))
+
+
+def _last_of_fires(details: xr.Dataset) -> np.ndarray:
+    """Rows of the last hour of every fire; all rows where fires or hours have no name."""
+    if not {"fire_id", "hours"} <= set(details.variables):
+        return np.arange(details.sizes[SNAPSHOT])
+    fires, hours = details["fire_id"].values.astype(str), details["hours"].values
+    order = np.lexsort((hours, fires))
+    last: np.ndarray = order[np.append(fires[order][1:] != fires[order][:-1], True)]
+    return last
 
 
 def _score_block(

@@ -10,7 +10,7 @@ import xarray as xr
 
 from plumecast.base.checkpoints import recorded_interval
 from plumecast.base.errors import PlumecastError
-from plumecast.base.names import SMOKE, SNAPSHOT
+from plumecast.base.names import SMOKE, SNAPSHOT, is_smoke
 from plumecast.base.values import setting
 from plumecast.compute.arrays import Array, array_namespace, to_numpy
 from plumecast.compute.dose import limited_by_later
@@ -19,11 +19,12 @@ from plumecast.data.split import field_digest
 from plumecast.operators.family import Conditions
 from plumecast.scores.field_statistics import MOST, QUANTILE_ERROR, scaled_by
 from plumecast.scores.optical_depth import LOG_SMOKE
-from plumecast.scores.quantities import DEFAULT, find_quantity, quantity_factors
+from plumecast.scores.quantities import DEFAULT, INTEGRATED, find_quantity, quantity_factors
 from plumecast.scores.reading import AS_STORED, Reading
 from plumecast.scores.sampling import check_coverage
 from plumecast.surrogate.error_bars.calibration import Calibration, Expected, expected_smoke
 from plumecast.surrogate.surrogate import Surrogate
+from plumecast.surrogate.thresholds import footprint_level, settled_smoke
 
 COVERAGE = 0.95
 """Share of intervals that contain the true value, unless another one is asked for."""
@@ -182,21 +183,37 @@ def predicted_smoke(
     """The prediction, its non-negative smoke, and what a quantity is read from by the factors.
 
     The last is the integral of the smoke, if the surrogate predicts one and the quantity is one.
-    `block` has the labels of the rows: the doses of a fire never fall (`limited_by_later`).
+    `block` has the labels of the rows: the sums and doses of a fire never fall (`settled_smoke`,
+    `limited_by_later`).
     """
     integrated = read_from(surrogate, quantity)
     if integrated is not surrogate:
         rows = rows[0], surrogate.prepared(*rows)
     predicted = surrogate.predict_rows(*rows)
-    smoke = read = nonnegative_smoke(surrogate, predicted)
+    smoke, integrals = nonnegative_smoke(surrogate, predicted), None
     if integrated is not surrogate:
-        read = nonnegative_smoke(surrogate, integrated.predict_rows(*rows))
-    if factors is not None and "fire_id" in block.variables:
-        fires, hours = (block[name].values for name in ("fire_id", "hours"))
-        if fires.shape == hours.shape:
-            hours = hours.astype(np.float64)
-            read = limited(read, quantity, fires.astype(str), hours, factors)
+        integrals = nonnegative_smoke(surrogate, integrated.predict_rows(*rows))
+    labels = [block[name].values for name in ("fire_id", "hours") if name in block.variables]
+    if len(labels) < 2 or labels[0].shape != labels[1].shape:
+        return predicted, smoke, smoke if integrals is None else integrals
+    fires, hours = labels[0].astype(str), labels[1].astype(np.float64)
+    smoke = settled_sums(surrogate, smoke, fires, hours)
+    read = smoke if integrals is None else integrals
+    if factors is not None:
+        read = limited(read, quantity, fires, hours, factors)
     return predicted, smoke, read
+
+
+def settled_sums(surrogate: Surrogate, smoke: Array, fires: np.ndarray, hours: np.ndarray) -> Array:
+    """Sums (M, N) of the only output, so that they never fall within a fire (`settled_smoke`).
+
+    Fields that are no smoke, and integrals, stay as they are.
+    """
+    field = only_output(surrogate)
+    if not is_smoke(field.name, field.attrs) or INTEGRATED in field.attrs:
+        return smoke
+    level = footprint_level(surrogate.record, surrogate.detects)
+    return settled_smoke(smoke, fires, hours, level)
 
 
 def limited(

@@ -52,6 +52,7 @@ from plumecast.workflows.statistics.request import (
     nonnegative_smoke,
     only_output,
     read_from,
+    settled_sums,
 )
 
 BLOCK = 1024
@@ -234,13 +235,17 @@ def predicted_at(
 
     The arguments are those of `evaluate_points`; the `reading` is by default of time means. Samples
     are of sums only for the quantity "sum", if the surrogate predicts their integrals. For others
-    doses are limited by later ones if they are `settled`.
+    doses are limited by later ones if they are `settled`, and so are sums.
     """
     request = Request(replace(reading, quantity=reading.quantity_or(DEFAULT)), statistics)
     sampled = sample_fires(
         places, surrogate, fires, request, weather=user_weather(weather), resources=resources
     )
     samples, alike = sampled.joined().by_ignition(replace(request, drawn=are_drawn(fires)))
+    if settled:
+        read = read_from(surrogate, request.quantity)
+        made = settled_sums(read, samples.values, samples.fires, samples.hours)
+        samples = replace(samples, values=np.asarray(made))
     if settled and find_quantity(request.quantity).needs_interval:
         factors = samples.factors(request.quantity, request.interval)
         values = limited(samples.values, request.quantity, samples.fires, samples.hours, factors)
