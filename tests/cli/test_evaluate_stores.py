@@ -108,7 +108,7 @@ def test_thresholds_of_the_user_are_scored_and_written(run, refused, folder, tmp
     options = ("--baselines", "mean-field", "--thresholds", "35,100", "--json", scores)
     result = run("evaluate", folder / "smoke.plume", folder / "ensemble.zarr", *options)
     assert result.code == 0
-    for heading in ("smoke IoU", "smoke above", "hit rate", "false alarms", "bias"):
+    for heading in ("smoke", "smoke above", "hit rate", "false alarms", "bias"):
         assert heading in result.out
     own, mean = written(scores)["scores"]
     tau = written(scores)["smoke_threshold"]

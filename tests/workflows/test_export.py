@@ -298,7 +298,7 @@ def test_rasters_are_put_on_the_surrogates_grid(succeed, place, fires, tmp_path)
 
 
 def test_bad_rasters_do_not_stop_the_others(run, place, fires, tmp_path):
-    away = write_ascii(tmp_path / "away.asc", np.ones((12, 20)), XLLCORNER=9e5)
+    away = write_ascii(tmp_path / "away.asc", np.arange(240.0).reshape(12, 20), XLLCORNER=9e5)
     words = tmp_path / "words.asc"
     words.write_text("ncols many")
     predict = ("predict", place / "plain.plume", "--unit", "min", "-o", tmp_path / "smoke.nc")

@@ -29,7 +29,7 @@ def show_results(results: Mapping[str, Evaluation], what: str = "test snapshots"
         _show_verdict(result, f"{name}: ")
 
 
-_COLUMNS = ["medians", "AUC", "IoU", "deployable IoU", "smoke IoU", "error", "all", "mass", "ms"]
+_COLUMNS = ["medians", "AUC", "IoU", "deployable IoU", "smoke", "error", "all", "mass", "ms"]
 
 
 def show_scores(result: Evaluation, what: str = "test snapshots") -> None:

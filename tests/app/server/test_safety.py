@@ -146,8 +146,8 @@ def test_half_sent_requests_do_not_keep_others_out(listening):
     """The oldest of one address give way at once, without any time-out."""
     half = [listening(STATE_REQUEST) for _ in range(420)]
     assert listening(STATE_REQUEST + b"\r\n").recv(12) == b"HTTP/1.1 200"
-    with pytest.raises(ConnectionError):
-        half[0].recv(1)
+    with contextlib.suppress(ConnectionError):  # closed in one way or the other
+        assert half[0].recv(1) == b""
 
 
 @pytest.mark.parametrize("content", [
