@@ -14,6 +14,7 @@ from plumecast.base.version import __version__
 from plumecast.data.store import export_snapshots
 from plumecast.surrogate.load import load_surrogate
 from support.places import REPOSITORY
+from support.quantities import settled
 from support.snapshots import make_snapshots
 
 EXTRAS = (
@@ -88,7 +89,7 @@ def test_train_evaluate_and_predict_on_a_netcdf_store(environment, tmp_path):
     ):
         done = program(environment / "plumecast", *arguments, folder=tmp_path)
         assert done.returncode == 0, done.stderr
-    expected = load_surrogate(tmp_path / "smoke.plume").predict(snapshots)
+    expected = settled(load_surrogate(tmp_path / "smoke.plume"), snapshots)
     with xr.open_dataset(tmp_path / "predicted.nc") as written:
         xr.testing.assert_allclose(
             written.smoke.drop_vars(written.smoke.coords), expected.drop_vars(expected.coords)
