@@ -157,6 +157,21 @@ def test_long_fires_are_followed_hour_by_hour_until_the_hour_asked_for(made):
     assert told.sizes["day"] == 3
 
 
+def test_fires_beyond_training_and_long_ones_are_promised_no_more_than_holds(
+    tmp_path, made, succeed
+):
+    for hours, peaks, promise in (
+        ([6.0, 12.0, 18.0], "peaks are hourly means", "% can be promised"),
+        ([200.0, 400.0, 600.0], "peaks are means of up to 12.5 h", "promise nothing for it"),
+    ):
+        fire = make_snapshots(fires=1, checkpoints=3).assign_coords(hours=("snapshot", hours))
+        store = pc.export_snapshots(fire.drop_vars("smoke"), tmp_path / f"{hours[0]:g}.nc")
+        words = (made.model, store, "--points", made.towns, "--interval", 0.9)
+        printed = " ".join(succeed("predict", *words).split())
+        assert peaks in printed
+        assert promise in printed
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [

@@ -45,6 +45,7 @@ from plumecast.surrogate.error_bars.interval import (
     require_calibration,
     sets_text,
 )
+from plumecast.surrogate.guards import EXTRAPOLATES
 from plumecast.surrogate.load import load_surrogate
 from plumecast.surrogate.surrogate import Surrogate
 from plumecast.workflows.bluesky import NAMES, export_bluesky, read_clock, recorded_time
@@ -281,20 +282,24 @@ def _show_places(told: xr.Dataset, promised: Sequence[str]) -> None:
     table(f"smoke of {said}", titles, rows[:MOST_ROWS])
     if len(rows) > MOST_ROWS:
         say(f"… and {len(rows) - MOST_ROWS} more rows; --points-out writes all of them")
+    longest = told.attrs["longest_step_hours"]
+    means = "hourly means" if longest <= HOUR + 1e-6 else f"means of up to {longest:.3g} h"
     say(
         f"{told.attrs['smoke']}: concentrations are means over the column of air; hours and days "
-        "are those since ignition, and peaks are hourly means"
+        f"are those since ignition, and peaks are {means}"
     )
     if "footprint" not in told:
         note(
             "the surrogate has no decision threshold, so that it does not tell whether and when "
             "smoke arrives; train it again, without --folds 0"
         )
-    if (longest := told.attrs["longest_step_hours"]) > HOUR + 1e-6:
+    if longest > HOUR + 1e-6:
         note(
-            f"without --hours, fires are followed in at most {MOST_STEPS} steps: peaks of the "
-            f"longest one are means of {longest:.3g} h"
+            f"without --hours, fires are followed in at most {MOST_STEPS} steps; give their last "
+            "hour for hourly means"
         )
+    if promised and (told[EXTRAPOLATES] != 0).all():
+        promised = ["every fire lies beyond the training fires: error bars promise nothing for it"]
     for line in promised:
         say(line)
     if "coverage" in told.attrs:
